@@ -15,9 +15,9 @@ namespace
 
 constexpr int c_threads = 256;
 __global__ void __launch_bounds__(c_threads) selectKernel(const std::uint64_t* __restrict__ keys,
-                                                        const int* __restrict__ starts,
-                                                        int count,
-                                                        std::uint64_t* __restrict__ selected)
+                                                          const int* __restrict__ starts,
+                                                          int count,
+                                                          std::uint64_t* __restrict__ selected)
 {
     const int i = blockIdx.x * c_threads + threadIdx.x;
     if (i < count)
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(c_threads) slotKernel(const std::uint64_t* __r
     int low = 0, high = allCount;
     while (high - low > 1)
     {
-        const int middle                         = (low + high) / 2;
+        const int middle                      = (low + high) / 2;
         (all[middle] <= keys[i] ? low : high) = middle;
     }
     slots[i] = low;
@@ -74,8 +74,10 @@ __global__ void __launch_bounds__(c_threads)
 }
 
 template<class Real>
-__global__ void __launch_bounds__(c_threads)
-        dotKernel(const Real* __restrict__ a, const Real* __restrict__ b, size_t count, double* sums)
+__global__ void __launch_bounds__(c_threads) dotKernel(const Real* __restrict__ a,
+                                                       const Real* __restrict__ b,
+                                                       size_t count,
+                                                       double* sums)
 {
     double sum = 0;
     for (size_t i = static_cast<size_t>(blockIdx.x) * c_threads + threadIdx.x; i < count;
@@ -92,7 +94,9 @@ __global__ void __launch_bounds__(c_threads)
 
 template<class Real>
 __global__ void __launch_bounds__(c_threads)
-        mixKernel(const __grid_constant__ Mixture<Real> mixture, size_t count, Real* __restrict__ to)
+        mixKernel(const __grid_constant__ Mixture<Real> mixture,
+                  size_t count,
+                  Real* __restrict__ to)
 {
     const size_t i = static_cast<size_t>(blockIdx.x) * c_threads + threadIdx.x;
     if (i >= count)
@@ -110,11 +114,17 @@ __global__ void __launch_bounds__(c_threads)
 
 } // namespace
 
-void sortKeys(const std::uint64_t* keys, int count, std::uint64_t* sorted, CubRoom* room, cudaStream_t stream)
+void sortKeys(const std::uint64_t* keys,
+              int count,
+              std::uint64_t* sorted,
+              CubRoom* room,
+              cudaStream_t stream)
 {
     room->run("sorting cells",
-              [&](void* space, size_t& bytes)
-              { return cub::DeviceRadixSort::SortKeys(space, bytes, keys, sorted, count, 0, 64, stream); });
+              [&](void* space, size_t& bytes) {
+                  return cub::DeviceRadixSort::SortKeys(
+                          space, bytes, keys, sorted, count, 0, 64, stream);
+              });
 }
 
 void selectKeys(const std::uint64_t* keys,
@@ -125,7 +135,8 @@ void selectKeys(const std::uint64_t* keys,
 {
     if (count > 0)
     {
-        selectKernel<<<blocksFor(count, c_threads), c_threads, 0, stream>>>(keys, places, count, selected);
+        selectKernel<<<blocksFor(count, c_threads), c_threads, 0, stream>>>(
+                keys, places, count, selected);
         checkLaunch("listing cells");
     }
 }
@@ -139,7 +150,8 @@ void findSlots(const std::uint64_t* keys,
 {
     if (count > 0)
     {
-        slotKernel<<<blocksFor(count, c_threads), c_threads, 0, stream>>>(keys, count, all, allCount, slots);
+        slotKernel<<<blocksFor(count, c_threads), c_threads, 0, stream>>>(
+                keys, count, all, allCount, slots);
         checkLaunch("finding cells");
     }
 }

@@ -15,7 +15,11 @@ namespace farfield
 {
 
 //! Sorts keys. \param[out] sorted  [count]
-void sortKeys(const std::uint64_t* keys, int count, std::uint64_t* sorted, CubRoom* room, cudaStream_t stream);
+void sortKeys(const std::uint64_t* keys,
+              int count,
+              std::uint64_t* sorted,
+              CubRoom* room,
+              cudaStream_t stream);
 //! Takes the keys at some places.
 void selectKeys(const std::uint64_t* keys,
                 const int* places,

@@ -89,8 +89,8 @@ FarFieldOnDevice<Real>::operatorsOnDevice(int derivatives)
     if (waves_)
     {
         const int count = waves_->representatives();
-        std::vector<std::vector<Real>> packed(
-                derivatives, std::vector<Real>(count * waves_->operatorSize()));
+        std::vector<std::vector<Real>> packed(derivatives,
+                                              std::vector<Real>(count * waves_->operatorSize()));
         operators_.forWaves(derivatives,
                             0,
                             count,
@@ -146,7 +146,9 @@ void FarFieldOnDevice<Real>::strainOperators(const StrainWeights<Real>& weights)
     if (waves_)
     {
         mix(
-                inUse_.waves.size(), [&](const Operators& of) { return of.waves.data(); }, inUse_.waves.data());
+                inUse_.waves.size(),
+                [&](const Operators& of) { return of.waves.data(); },
+                inUse_.waves.data());
     }
 }
 
@@ -234,7 +236,8 @@ void FarFieldOnDevice<Real>::upwards(PointsInLeaves<Real>* sources)
     {
         check(cudaMemsetAsync(waves_->fields(),
                               0,
-                              static_cast<size_t>(shape_.coefficients) * waves_->stride() * sizeof(Real),
+                              static_cast<size_t>(shape_.coefficients) * waves_->stride()
+                                      * sizeof(Real),
                               stream_),
               "clearing memory");
         expansionsToFields(level0(&expansions_[0].M), stream_);
@@ -246,14 +249,10 @@ template<class Real>
 Level0Fields<Real> FarFieldOnDevice<Real>::level0(DeviceBuffer<Real>* expansions)
 {
     const Int3& counts = operators_.plan().coarse;
-    return { cells_.view(0),
-             { { counts[0], counts[1], counts[2] }, true },
-             slotOfCell_.data(),
-             shape_.coefficients,
-             expansions->data(),
-             shape_.stride,
-             waves_->fields(),
-             waves_->stride() };
+    return { cells_.view(0),     { { counts[0], counts[1], counts[2] }, true },
+             slotOfCell_.data(), shape_.coefficients,
+             expansions->data(), shape_.stride,
+             waves_->fields(),   waves_->stride() };
 }
 
 template<class Real>
@@ -321,13 +320,17 @@ void FarFieldOnDevice<Real>::addVirial(double* virial)
     for (int k = 0; k < c_derivatives; k++)
     {
         const Operators& operators = k == 0 ? inUse_ : derivatives_[k];
-        double* sums              = partialSums_.data() + static_cast<size_t>(k) * each;
+        double* sums               = partialSums_.data() + static_cast<size_t>(k) * each;
         if (waves_)
         {
             waves_->products(operators.waves, k, sums, stream_);
         }
-        farfield::overLists(
-                shape_, steps_, operators_.plan().ws, overLists(operators.lists), &partial_, stream_);
+        farfield::overLists(shape_,
+                            steps_,
+                            operators_.plan().ws,
+                            overLists(operators.lists),
+                            &partial_,
+                            stream_);
         for (int l = 1; l < levels(); l++)
         {
             dotParts(expansions_[l].M.data(),
@@ -347,7 +350,8 @@ void FarFieldOnDevice<Real>::addVirial(double* virial)
         for (int l = 1; l < levels(); l++)
         {
             const double* ofLevel = of + ofWaves + l * c_dotParts;
-            sums[k] += std::accumulate(ofLevel, ofLevel + c_dotParts, 0.0) * operators_.virialFactor(l);
+            sums[k] += std::accumulate(ofLevel, ofLevel + c_dotParts, 0.0)
+                       * operators_.virialFactor(l);
         }
     }
     operators_.addVirial(sums, virial);

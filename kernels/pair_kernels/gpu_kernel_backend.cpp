@@ -110,8 +110,8 @@ public:
                         int device,
                         PointsOnGpu<Real>* points,
                         Team* team) :
-        KernelEvaluation<Real>(region),
-        device_(device), points_(*points), kernel_(kernel), plan_(plan), box_(region.box),
+        KernelEvaluation<Real>(plan, region),
+        device_(device), points_(*points), kernel_(kernel),
         far_(kernel, plan, region, accuracy, team, points->stream),
         displacements_(nearDisplacements(plan.ws))
     {
@@ -119,24 +119,6 @@ public:
         setRegion(region);
     }
 
-    bool adopt(const KernelPlan& plan, const Region& region) override
-    {
-        const OnDevice device(device_);
-        if (!(plan == plan_))
-        {
-            return false;
-        }
-        if (region.box == box_)
-        {
-            return true;
-        }
-        if (!far_.adopt(region))
-        {
-            return false;
-        }
-        setRegion(region);
-        return true;
-    }
     void evaluate(const Region& region, bool wantsVirials) override;
     bool hasDerivatives() const override { return far_.hasDerivatives(); }
     void makeDerivatives() override
@@ -146,17 +128,25 @@ public:
     }
 
 private:
+    bool adoptBox(const Region& region) override
+    {
+        const OnDevice device(device_);
+        if (!far_.adopt(region))
+        {
+            return false;
+        }
+        setRegion(region);
+        return true;
+    }
     //! What depends on the box beside far cells.
     void setRegion(const Region& region);
     void sort(const LeafFrame& frame);
-    void sumNear(const LeafFrame& frame);
-    LeftOutOnDevice leftOut(const LeafFrame& frame);
+    void sumNear(const Region& region);
+    LeftOutOnDevice leftOut(const Region& region);
 
     int device_;
     PointsOnGpu<Real>& points_;
     const PairKernel& kernel_;
-    KernelPlan plan_;
-    Mat3 box_;
     FarFieldOnDevice<Real> far_;
     PairLawOnDevice<Real> law_;
     PairLawOnDevice<double> exactLaw_; //!< in units of length
@@ -168,8 +158,7 @@ private:
 template<class Real>
 void GpuKernelEvaluation<Real>::setRegion(const Region& region)
 {
-    const LeafFrame frame = region.leaves(plan_);
-    box_                  = region.box;
+    const LeafFrame frame = region.leaves(this->plan());
     unit_                 = frame.unit();
     law_.set(lawOf<Real>(kernel_, unit_), points_.stream);
     const Mat3 edges = frame.edges / unit_;
@@ -193,7 +182,8 @@ void GpuKernelEvaluation<Real>::sort(const LeafFrame& frame)
     const auto sortAll =
             [&](PointsInLeaves<Real>* points, BothMemories<double>* x, int n, const char* what)
     {
-        const int invalid = points->sort(x->device(), n, frame, plan_.levels, points_.stream);
+        const int invalid =
+                points->sort(x->device(), n, frame, this->plan().levels, points_.stream);
         if (invalid < n)
         {
             throw positionError(
@@ -208,7 +198,7 @@ void GpuKernelEvaluation<Real>::sort(const LeafFrame& frame)
 }
 
 template<class Real>
-LeftOutOnDevice GpuKernelEvaluation<Real>::leftOut(const LeafFrame& frame)
+LeftOutOnDevice GpuKernelEvaluation<Real>::leftOut(const Region& region)
 {
     LeftOutOnDevice pairs = {};
     if (!points_.hasLeftOut())
@@ -224,10 +214,10 @@ LeftOutOnDevice GpuKernelEvaluation<Real>::leftOut(const LeafFrame& frame)
     pairs.sortedOf   = points_.sortedOf.data();
     pairs.away       = points_.away.data();
     pairs.x          = points_.x.device();
-    pairs.isPeriodic = frame.isPeriodic;
-    if (frame.isPeriodic)
+    pairs.isPeriodic = region.isPeriodic;
+    if (region.isPeriodic)
     {
-        const ShortestImages shortest(box_, true);
+        const ShortestImages shortest(region.box, true);
         pairs.image = shortest.image();
         for (int i = 0; i < 9; i++)
         {
@@ -238,7 +228,7 @@ LeftOutOnDevice GpuKernelEvaluation<Real>::leftOut(const LeafFrame& frame)
 }
 
 template<class Real>
-void GpuKernelEvaluation<Real>::sumNear(const LeafFrame& frame)
+void GpuKernelEvaluation<Real>::sumNear(const Region& region)
 {
     PairLaunch<Real> launch;
     launch.targets     = points_.targets().view();
@@ -252,7 +242,7 @@ void GpuKernelEvaluation<Real>::sumNear(const LeafFrame& frame)
     launch.factor      = law_.factor();
     launch.exactFactor = exactLaw_.factor();
     launch.unit        = unit_;
-    launch.leftOut     = leftOut(frame);
+    launch.leftOut     = leftOut(region);
     launch.sums        = points_.sums.data();
     launch.strains     = points_.strains.size() > 0 ? points_.strains.data() : nullptr;
     sumNearPairs(launch, points_.stream);
@@ -262,7 +252,7 @@ template<class Real>
 void GpuKernelEvaluation<Real>::evaluate(const Region& region, bool wantsVirials)
 {
     const OnDevice device(device_);
-    const LeafFrame frame     = region.leaves(plan_);
+    const LeafFrame frame     = region.leaves(this->plan());
     const cudaStream_t stream = points_.stream;
     const int sets            = points_.sets;
     const size_t results      = points_.results();
@@ -276,7 +266,7 @@ void GpuKernelEvaluation<Real>::evaluate(const Region& region, bool wantsVirials
     {
         points_.sources.setCharges(points_.q.device(), 1, 0, stream);
     }
-    sumNear(frame);
+    sumNear(region);
     if (wantsVirials)
     {
         DeviceBuffer<double> rows;

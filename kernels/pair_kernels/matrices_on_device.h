@@ -22,7 +22,11 @@ class MatricesOnDevice
 public:
     //! \param[in] element  element(matrix, row, column)
     template<class Element>
-    void set(const ProductShape& shape, int count, const Element& element, Team* team, cudaStream_t stream)
+    void set(const ProductShape& shape,
+             int count,
+             const Element& element,
+             Team* team,
+             cudaStream_t stream)
     {
         std::vector<Real> all(count * shape.size(), Real(0));
         team->forTasks(count,

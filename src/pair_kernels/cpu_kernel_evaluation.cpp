@@ -15,9 +15,8 @@ CpuKernelEvaluation<Real>::CpuKernelEvaluation(const PairKernel& kernel,
                                                double accuracy,
                                                PointsOnCpu<Real>* points,
                                                Team* team) :
-    KernelEvaluation<Real>(region),
-    points_(*points), kernel_(kernel),
-    plan_(plan), isPeriodic_(region.isPeriodic), team_(*team),
+    KernelEvaluation<Real>(plan, region),
+    points_(*points), kernel_(kernel), isPeriodic_(region.isPeriodic), team_(*team),
     far_(kernel, plan, region, accuracy, team), near_(nearDisplacements(plan.ws)),
     rooms_(team->threads())
 {
@@ -27,8 +26,7 @@ CpuKernelEvaluation<Real>::CpuKernelEvaluation(const PairKernel& kernel,
 template<class Real>
 void CpuKernelEvaluation<Real>::setRegion(const Region& region)
 {
-    const LeafFrame frame = region.leaves(plan_);
-    box_                  = region.box;
+    const LeafFrame frame = region.leaves(this->plan());
     unit_                 = frame.unit();
     leafCounts_           = frame.counts;
     law_                  = lawOf<Real>(kernel_, unit_);
@@ -44,16 +42,8 @@ void CpuKernelEvaluation<Real>::setRegion(const Region& region)
 }
 
 template<class Real>
-bool CpuKernelEvaluation<Real>::adopt(const KernelPlan& plan, const Region& region)
+bool CpuKernelEvaluation<Real>::adoptBox(const Region& region)
 {
-    if (!(plan == plan_))
-    {
-        return false;
-    }
-    if (region.box == box_)
-    {
-        return true;
-    }
     if (!far_.adopt(region))
     {
         return false;
@@ -64,10 +54,10 @@ bool CpuKernelEvaluation<Real>::adopt(const KernelPlan& plan, const Region& regi
 
 template<class Real>
 void CpuKernelEvaluation<Real>::stage(const Int3& cell,
-                                   const SortedPoints<Real>& sources,
-                                   const AlignedVector<Real>& q,
-                                   int sets,
-                                   Room* room) const
+                                      const SortedPoints<Real>& sources,
+                                      const AlignedVector<Real>& q,
+                                      int sets,
+                                      Room* room) const
 {
     // places first: arrays are as long as they have to be
     room->cells.clear();
@@ -114,9 +104,9 @@ void CpuKernelEvaluation<Real>::stage(const Int3& cell,
 
 template<class Real>
 void CpuKernelEvaluation<Real>::subtract(const LeftOutOfCell& pairs,
-                                      const PointSystem<Real>& system,
-                                      std::vector<double>* sums,
-                                      double* virials) const
+                                         const PointSystem<Real>& system,
+                                         std::vector<double>* sums,
+                                         double* virials) const
 {
     for (const auto& [target, source, d] : pairs.far)
     {
@@ -144,8 +134,8 @@ void CpuKernelEvaluation<Real>::subtract(const LeftOutOfCell& pairs,
 
 template<class Real>
 void CpuKernelEvaluation<Real>::addPairs(const Points& points,
-                                      std::vector<double>* sums,
-                                      std::vector<double>* virials)
+                                         std::vector<double>* sums,
+                                         std::vector<double>* virials)
 {
     constexpr int c_together          = 8;
     const PointSystem<Real>& system   = points.system;
@@ -227,11 +217,11 @@ void CpuKernelEvaluation<Real>::addPairs(const Points& points,
 
 template<class Real>
 void CpuKernelEvaluation<Real>::addScaled(const Real* from,
-                                       double factor,
-                                       const SortedPoints<Real>& targets,
-                                       int place,
-                                       int set,
-                                       std::vector<double>* sums) const
+                                          double factor,
+                                          const SortedPoints<Real>& targets,
+                                          int place,
+                                          int set,
+                                          std::vector<double>* sums) const
 {
     const int first  = targets.start()[place];
     const int stride = targets.points(place).count;
@@ -248,7 +238,9 @@ void CpuKernelEvaluation<Real>::addScaled(const Real* from,
 }
 
 template<class Real>
-void CpuKernelEvaluation<Real>::addExpansions(const Points& points, int set, std::vector<double>* sums)
+void CpuKernelEvaluation<Real>::addExpansions(const Points& points,
+                                              int set,
+                                              std::vector<double>* sums)
 {
     constexpr int c_together          = 8;
     const SortedPoints<Real>& targets = points.targets;
@@ -283,7 +275,7 @@ template<class Real>
 void CpuKernelEvaluation<Real>::evaluate(const Region& region, bool wantsVirials)
 {
     const PointSystem<Real>& system = points_.system;
-    const LeafFrame frame           = region.leaves(plan_);
+    const LeafFrame frame           = region.leaves(this->plan());
     std::vector<double>& sums       = points_.sums;
     sums.assign(static_cast<size_t>(system.sets) * 4 * system.results(), 0);
     points_.virials.assign(wantsVirials ? 6 * static_cast<size_t>(system.sets) : 0, 0);

@@ -39,12 +39,12 @@ public:
                         PointsOnCpu<Real>* points,
                         Team* team);
 
-    bool adopt(const KernelPlan& plan, const Region& region) override;
     void evaluate(const Region& region, bool wantsVirials) override;
     bool hasDerivatives() const override { return far_.hasDerivatives(); }
     void makeDerivatives() override { far_.makeDerivatives(); }
 
 private:
+    bool adoptBox(const Region& region) override;
     //! What depends on the box beside far cells.
     void setRegion(const Region& region);
     //! The points of an evaluation.
@@ -90,8 +90,6 @@ private:
 
     PointsOnCpu<Real>& points_;
     const PairKernel& kernel_;
-    KernelPlan plan_;
-    Mat3 box_;
     bool isPeriodic_;
     Team& team_;
     CpuFarField<Real> far_;

@@ -30,7 +30,15 @@ public:
 
     /*! \brief Goes over to another box, whatever its place, if the operators are the same there, or are close enough
      *         to those that derivatives give. \returns whether they are */
-    virtual bool adopt(const KernelPlan& plan, const Region& region) = 0;
+    bool adopt(const KernelPlan& plan, const Region& region)
+    {
+        if (plan == plan_ && (region.box == box_ || adoptBox(region)))
+        {
+            box_ = region.box;
+            return true;
+        }
+        return false;
+    }
     /*! \brief Computes potentials and fields, which the backend keeps.
      *  \param[in] region        the box that was adopted last
      *  \param[in] wantsVirials  of the charges at each other, too
@@ -44,10 +52,18 @@ public:
     virtual void makeDerivatives()      = 0;
 
 protected:
-    explicit KernelEvaluation(const Region& region) : reference_(region.box) {}
+    KernelEvaluation(const KernelPlan& plan, const Region& region) :
+        plan_(plan), reference_(region.box), box_(region.box)
+    {
+    }
+    const KernelPlan& plan() const { return plan_; }
 
 private:
-    Mat3 reference_;
+    //! Goes over to another box for the same plan, if it can.
+    virtual bool adoptBox(const Region& region) = 0;
+
+    KernelPlan plan_;
+    Mat3 reference_, box_;
 };
 
 //! What all results are like.
