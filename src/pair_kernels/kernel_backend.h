@@ -8,7 +8,6 @@
 #define FARFIELD_PAIR_KERNELS_KERNEL_BACKEND_H
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "farfield/farfield_kernels.h"
