@@ -7,6 +7,7 @@
 #include <cub/device/device_scan.cuh>
 
 #include "pair_kernels/cell_keys.cuh"
+#include "runtime/search.h"
 
 namespace farfield
 {
@@ -97,20 +98,8 @@ __global__ void __launch_bounds__(c_threads) octantKernel(const std::uint64_t* _
 //! Where each octant begins among the sorted ones; one thread each.
 __global__ void octantStartKernel(const unsigned char* __restrict__ sorted, int count, int* start)
 {
-    int low = 0, high = count;
-    while (low < high)
-    {
-        const int middle = (low + high) / 2;
-        if (sorted[middle] < threadIdx.x)
-        {
-            low = middle + 1;
-        }
-        else
-        {
-            high = middle;
-        }
-    }
-    start[threadIdx.x] = low;
+    const unsigned int octant = threadIdx.x;
+    start[octant]             = partitionPoint(count, [&](int k) { return sorted[k] < octant; });
 }
 
 } // namespace

@@ -7,7 +7,9 @@
 #include <array>
 
 #include "pair_kernels/cell_keys.cuh"
+#include "pair_kernels/far_field_kernels.h"
 #include "runtime/ordered_sums.h"
+#include "runtime/search.h"
 
 namespace farfield
 {
@@ -15,19 +17,6 @@ namespace
 {
 
 constexpr int c_threads = 256;
-
-__global__ void __launch_bounds__(c_threads) keyKernel(const std::uint64_t* __restrict__ pointKeys,
-                                                       const int* __restrict__ starts,
-                                                       int cells,
-                                                       int shift,
-                                                       std::uint64_t* __restrict__ keys)
-{
-    const int i = blockIdx.x * c_threads + threadIdx.x;
-    if (i < cells)
-    {
-        keys[i] = pointKeys[starts[i]] >> shift;
-    }
-}
 
 //! Cells of a level by their first points.
 struct CountedCells
@@ -43,20 +32,7 @@ struct CountedCells
     //! Cells of the finer level before a point.
     __device__ int finerBefore(int point) const
     {
-        int low = 0, high = finerCells;
-        while (low < high)
-        {
-            const int middle = (low + high) / 2;
-            if (finerStarts[middle] < point)
-            {
-                low = middle + 1;
-            }
-            else
-            {
-                high = middle;
-            }
-        }
-        return low;
+        return partitionPoint(finerCells, [&](int k) { return finerStarts[k] < point; });
     }
     __device__ double childrenOf(int cell) const
     {
@@ -129,16 +105,10 @@ std::vector<LevelCount> CountedLevels::count(const Region& region,
         std::swap(starts_, finerStarts_);
         starts_.resize(cells[l]);
         keys_.resize(cells[l]);
-        points_.writeStarts(plan.levels - 1 - l, starts_.data(), stream);
-        keyKernel<<<blocksFor(cells[l], c_threads), c_threads, 0, stream>>>(
-                points_.sortedKeys(),
-                starts_.data(),
-                cells[l],
-                3 * (plan.levels - 1 - l),
-                keys_.data());
-        checkLaunch("listing cells");
-        hash_.set(keys_.data(), cells[l], stream);
         const int shift = plan.levels - 1 - l;
+        points_.writeStarts(shift, starts_.data(), stream);
+        selectKeys(points_.sortedKeys(), starts_.data(), cells[l], 3 * shift, keys_.data(), stream);
+        hash_.set(keys_.data(), cells[l], stream);
         const CellsOfBox box{
             { frame.counts[0] >> shift, frame.counts[1] >> shift, frame.counts[2] >> shift },
             frame.isPeriodic

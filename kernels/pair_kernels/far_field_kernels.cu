@@ -7,6 +7,7 @@
 
 #include "pair_kernels/cell_keys.cuh"
 #include "runtime/ordered_sums.h"
+#include "runtime/search.h"
 
 namespace farfield
 {
@@ -14,15 +15,18 @@ namespace
 {
 
 constexpr int c_threads = 256;
+
+//! Keys of cells of a level from those of a finer one.
 __global__ void __launch_bounds__(c_threads) selectKernel(const std::uint64_t* __restrict__ keys,
                                                           const int* __restrict__ starts,
                                                           int count,
+                                                          int shift,
                                                           std::uint64_t* __restrict__ selected)
 {
     const int i = blockIdx.x * c_threads + threadIdx.x;
     if (i < count)
     {
-        selected[i] = keys[starts[i]];
+        selected[i] = keys[starts[i]] >> shift;
     }
 }
 
@@ -34,17 +38,10 @@ __global__ void __launch_bounds__(c_threads) slotKernel(const std::uint64_t* __r
                                                         int* __restrict__ slots)
 {
     const int i = blockIdx.x * c_threads + threadIdx.x;
-    if (i >= count)
+    if (i < count)
     {
-        return;
+        slots[i] = partitionPoint(allCount, [&](int k) { return all[k] < keys[i]; });
     }
-    int low = 0, high = allCount;
-    while (high - low > 1)
-    {
-        const int middle                      = (low + high) / 2;
-        (all[middle] <= keys[i] ? low : high) = middle;
-    }
-    slots[i] = low;
 }
 
 template<bool ToFields, class Real>
@@ -130,13 +127,14 @@ void sortKeys(const std::uint64_t* keys,
 void selectKeys(const std::uint64_t* keys,
                 const int* places,
                 int count,
+                int shift,
                 std::uint64_t* selected,
                 cudaStream_t stream)
 {
     if (count > 0)
     {
         selectKernel<<<blocksFor(count, c_threads), c_threads, 0, stream>>>(
-                keys, places, count, selected);
+                keys, places, count, shift, selected);
         checkLaunch("listing cells");
     }
 }

@@ -20,10 +20,11 @@ void sortKeys(const std::uint64_t* keys,
               std::uint64_t* sorted,
               CubRoom* room,
               cudaStream_t stream);
-//! Takes the keys at some places.
+//! Takes the keys at some places. \param[in] shift  bits that are left out: three for each level
 void selectKeys(const std::uint64_t* keys,
                 const int* places,
                 int count,
+                int shift,
                 std::uint64_t* selected,
                 cudaStream_t stream);
 //! Where keys are among others, which are sorted and include them. \param[out] slots  [count]

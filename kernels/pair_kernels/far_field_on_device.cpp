@@ -138,7 +138,6 @@ void FarFieldOnDevice<Real>::strainOperators(const StrainWeights<Real>& weights)
             inUse_.lists[l] = inUse_.lists[1];
             continue;
         }
-        // what is in use may be what derivatives were made from
         Matrices& to = *inUse_.lists[l];
         mix(
                 to.size(), [&](const Operators& of) { return of.lists[l]->data(); }, to.data());
@@ -181,7 +180,7 @@ std::vector<int> FarFieldOnDevice<Real>::merge(PointsInLeaves<Real>* sources,
     starts_.resize(count);
     mergedKeys_.resize(count);
     runs_.writeStarts(0, starts_.data(), &room_, stream_);
-    selectKeys(sortedKeys_.data(), starts_.data(), count, mergedKeys_.data(), stream_);
+    selectKeys(sortedKeys_.data(), starts_.data(), count, 0, mergedKeys_.data(), stream_);
     sourceSlots_.resize(ofSources);
     targetSlots_.resize(ofTargets);
     findSlots(sources->keys(), ofSources, mergedKeys_.data(), count, sourceSlots_.data(), stream_);

@@ -10,6 +10,7 @@
 #include "pair_kernels/cell_keys.cuh"
 #include "pair_kernels/pair_laws.cuh"
 #include "runtime/load.cuh"
+#include "runtime/search.h"
 
 namespace farfield
 {
@@ -36,20 +37,7 @@ struct NearLeaves
     //! The leaf that a staged point is of.
     __device__ int leafOf(int staged, int count) const
     {
-        int low = 0, high = count; // to[low] <= staged < to[high]
-        while (high - low > 1)
-        {
-            const int middle = (low + high) / 2;
-            if (to[middle] <= staged)
-            {
-                low = middle;
-            }
-            else
-            {
-                high = middle;
-            }
-        }
-        return low;
+        return partitionPoint(count, [&](int leaf) { return to[leaf] <= staged; }) - 1;
     }
 };
 
@@ -328,19 +316,9 @@ __global__ void __launch_bounds__(c_threads)
     const typename Law::template Of<double> exact(launch.exactLaw);
     const int thread = threadIdx.x;
     // the leaf whose groups of targets this one is among
-    int leaf = 0;
-    for (int high = launch.targets.leaves; leaf < high;)
-    {
-        const int middle = (leaf + high) / 2;
-        if (launch.targets.groupsEnd[middle] <= static_cast<int>(blockIdx.x))
-        {
-            leaf = middle + 1;
-        }
-        else
-        {
-            high = middle;
-        }
-    }
+    const int leaf = partitionPoint(
+            launch.targets.leaves,
+            [&](int k) { return launch.targets.groupsEnd[k] <= static_cast<int>(blockIdx.x); });
     if (leaf == launch.targets.leaves)
     {
         return;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/load.cuh"
+#include "runtime/search.h"
 
 namespace farfield
 {
@@ -99,12 +100,7 @@ __global__ void __launch_bounds__(c_pointThreads)
     {
         return;
     }
-    int leaf = 0, high = points.leaves; // start[leaf] <= i < start[high]
-    while (high - leaf > 1)
-    {
-        const int middle                          = (leaf + high) / 2;
-        (points.start[middle] <= i ? leaf : high) = middle;
-    }
+    const int leaf = partitionPoint(points.leaves, [&](int k) { return points.start[k] <= i; }) - 1;
     const Real* local    = L + static_cast<size_t>(slots == nullptr ? leaf : slots[leaf]) * stride;
     const Real* norm     = polynomials.factors;
     const Real4<Real> at = load(points.at + i);

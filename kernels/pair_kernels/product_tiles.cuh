@@ -211,10 +211,10 @@ private:
             {
                 if constexpr (!IsRounded)
                 {
-                    add(smallA, b[j], part_[i][j]);
-                    add(a, smallB[j], part_[i][j]);
+                    multiplyTile(part_[i][j], smallA, b[j]);
+                    multiplyTile(part_[i][j], a, smallB[j]);
                 }
-                add(a, b[j], part_[i][j]);
+                multiplyTile(part_[i][j], a, b[j]);
             }
         }
     }
@@ -223,35 +223,6 @@ private:
     {
         *large = roundToTf32(value);
         *small = value - *large;
-    }
-    //! Adds the product of 16 x 8 and 8 x 8 numbers, of which each thread has some.
-    __device__ static __forceinline__ void add(const float* a, const float* b, float* c)
-    {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-        asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, "
-            "%7}, "
-            "{%8, %9}, {%0, %1, %2, %3};"
-            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-            : "r"(__float_as_uint(a[0])),
-              "r"(__float_as_uint(a[1])),
-              "r"(__float_as_uint(a[2])),
-              "r"(__float_as_uint(a[3])),
-              "r"(__float_as_uint(b[0])),
-              "r"(__float_as_uint(b[1])));
-#else
-        // the same by exchange: a thread has a row of the first and a column of the second matrix piece by piece
-        const int lane = threadIdx.x % 32;
-        for (int k = 0; k < 8; k++)
-        {
-            for (int m = 0; m < 4; m++)
-            {
-                const int row = lane / 4, column = 2 * (lane % 4) + m % 2;
-                const float ofA = __shfl_sync(0xffffffffU, a[k / 4 * 2 + m / 2], 4 * row + k % 4);
-                const float ofB = __shfl_sync(0xffffffffU, b[k / 4], 4 * column + k % 4);
-                c[m] += ofA * ofB;
-            }
-        }
-#endif
     }
 
     float part_[Pieces][c_columns][4] = {}, sums_[Pieces][c_columns][4] = {};

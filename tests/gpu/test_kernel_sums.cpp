@@ -27,6 +27,7 @@
 #include "pair_kernels/field_error.h"
 #include "pair_kernels/left_out_pairs.h"
 #include "pair_kernels/pair_kernel.h"
+#include "runtime/search.h"
 
 namespace farfield
 {
@@ -511,6 +512,21 @@ TYPED_TEST(DeviceKernelSums, TakeNoPoints)
     EXPECT_EQ(evaluate(c).size(), 1U);
     c.points = -1;
     EXPECT_EQ(evaluate(c), std::vector<Real>(1, 0));
+}
+
+TEST(PartitionPoint, IsThatOfTheStandardLibrary)
+{
+    for (const std::vector<int>& sorted :
+         { std::vector<int>{}, { 3 }, { 1, 1, 4, 4, 4, 9 }, { 0, 2, 5, 7, 8, 11, 12 } })
+    {
+        for (int value = -1; value < 14; value++)
+        {
+            const auto expected = std::lower_bound(sorted.begin(), sorted.end(), value);
+            EXPECT_EQ(partitionPoint(static_cast<int>(sorted.size()),
+                                     [&](int k) { return sorted[k] < value; }),
+                      expected - sorted.begin());
+        }
+    }
 }
 
 } // namespace
