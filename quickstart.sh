@@ -5,7 +5,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # The two commands of the README. Everything they install outside the tree goes to the cache
-# folder; everything they build for this tree goes to build/.
+# folder; everything they build for this tree goes to build/, and the Python package to build-package/.
 
 set -euo pipefail
 

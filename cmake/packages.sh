@@ -275,15 +275,18 @@ setUpTestPython()
 # documentation need is in the cache, once for each content of the lists, and found from there.
 installOwnPackage()
 {
-    local folder=$build/python-package wheels=$build/python-wheel wheel needed
+    local folder=$build/python-package wheels=$build/python-wheel wheel needed compiler
     local quiet=(-q --disable-pip-version-check)
     step "Python package"
     # One that was interrupted has no pip
     "$folder/bin/python3" -m pip --version > /dev/null 2>&1 || python3 -m venv --clear "$folder"
     packagePython=$folder/bin/python3
     rm -rf "$wheels"
-    CMAKE_CXX_COMPILER_LAUNCHER=ccache "$packagePython" -m pip wheel "${quiet[@]}" --no-deps \
-        --config-settings=cmake.define.FARFIELD_CUDA=OFF -w "$wheels" "$root" || return 1
+    # With the compiler of build/, and as deep in the tree: so ccache has the objects of the library from there
+    compiler=$(sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt" 2> /dev/null || true)
+    CXX=${compiler:-${CXX:-c++}} CMAKE_CXX_COMPILER_LAUNCHER=ccache "$packagePython" -m pip wheel "${quiet[@]}" --no-deps \
+        --config-settings=cmake.define.FARFIELD_CUDA=OFF --config-settings=build-dir=build-package -w "$wheels" "$root" \
+        || return 1
     wheel=$(echo "$wheels"/farfield-*.whl)
     needed=$cache/python-needed-$({ python3 --version; cat "$root/pyproject.toml" "$root/docs/requirements.txt"; } \
         | sha256sum | cut -c 1-12)
