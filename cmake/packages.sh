@@ -6,10 +6,13 @@
 #
 # The programs and libraries that the build needs; sourced by quickstart.sh.
 
+# $1: header, $2: its package for pkg-config, if compilers do not look in its folder by themselves
 hasHeader()
 {
-    printf '#include <%s>\n' "$1" \
-        | "${CXX:-g++}" -x c++ -E -I/usr/include/eigen3 - > /dev/null 2>&1
+    local flags=
+    [ -z "${2:-}" ] || flags=$(pkg-config --cflags "$2" 2> /dev/null || true)
+    # shellcheck disable=SC2086 # several words
+    printf '#include <%s>\n' "$1" | "${CXX:-g++}" -x c++ -E $flags - > /dev/null 2>&1
 }
 
 # True if programs can be linked with libraries that pkg-config knows.
@@ -65,7 +68,7 @@ missingPackages()
     [ "$mpi" = OFF ] || hasMpi || echo libopenmpi-dev
     [ "$mpi" = OFF ] || command -v mpirun > /dev/null || echo openmpi-bin
     { hasHeader fftw3.h && hasLibraries fftw3 fftw3f; } || echo libfftw3-dev
-    hasHeader Eigen/Core || echo libeigen3-dev
+    hasHeader Eigen/Core eigen3 || echo libeigen3-dev
     { hasHeader hwy/highway.h && hasLibraries libhwy; } || echo libhwy-dev
     # Tests and documentation have the Python package.
     [ -z "${1:-}" ] || hasPythonHeaders || echo python3-dev
@@ -84,6 +87,48 @@ missingPackages()
     fi
 }
 
+# The packages above in Debian; in Fedora, RHEL and their relatives; in conda-forge.
+packagesElsewhere='
+clang clang clangxx
+g++ gcc-c++ cxx-compiler
+gcc gcc c-compiler
+libeigen3-dev eigen3-devel eigen
+libfftw3-dev fftw-devel fftw
+libgtest-dev gtest-devel gtest
+libhwy-dev highway-devel libhwy
+libomp-dev libomp-devel llvm-openmp
+libopenmpi-dev openmpi-devel openmpi
+libpangoft2-1.0-0 pango pango
+ninja-build ninja-build ninja
+openmpi-bin openmpi-devel openmpi
+pkg-config pkgconf-pkg-config pkg-config
+python3-dev python3-devel python
+python3-venv python3 python
+xz-utils xz xz'
+
+# Prints the names of a column above, each once. Packages without a row have the same name everywhere.
+# $1: column, $2...: Debian packages
+namesElsewhere()
+{
+    local package name names=()
+    for package in "${@:2}"; do
+        name=$(awk -v package="$package" -v column="$1" '$1 == package { print $column }' <<< "$packagesElsewhere")
+        [ -n "$name" ] || name=$package
+        [[ " ${names[*]} " == *" $name "* ]] || names+=("$name")
+    done
+    echo "${names[*]}"
+}
+
+# Ends with the commands that install what is missing.
+# $1: why they are not run, $2...: Debian packages
+failWithCommands()
+{
+    fail "$1. Install what is missing, and repeat the command:
+  Debian, Ubuntu        apt-get install ${*:2}
+  Fedora, RHEL          dnf install $(namesElsewhere 2 "${@:2}")
+  without root rights   conda install -c conda-forge $(namesElsewhere 3 "${@:2}")"
+}
+
 installPackages()
 {
     local missing elevate=()
@@ -91,14 +136,13 @@ installPackages()
     if [ ${#missing[@]} -eq 0 ]; then
         return
     fi
-    step "Installing Debian packages: ${missing[*]}"
     command -v apt-get > /dev/null \
-        || fail "this is not a Debian system (no apt-get); please install what these Debian packages contain: ${missing[*]}. docs/install.md has names of Fedora and conda-forge."
+        || failWithCommands "Only Debian packages are installed automatically, and there is no apt-get" "${missing[@]}"
     if [ "$(id -u)" -ne 0 ]; then
-        command -v sudo > /dev/null \
-            || fail "no root rights and no sudo; please have someone run: apt-get install ${missing[*]}"
+        command -v sudo > /dev/null || failWithCommands "There are no root rights and no sudo" "${missing[@]}"
         elevate=(sudo)
     fi
+    step "Installing Debian packages: ${missing[*]}"
     # Another apt may be at work, as unattended-upgrades is after a start
     elevate+=(env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=600)
     "${elevate[@]}" update \

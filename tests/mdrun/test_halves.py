@@ -280,6 +280,23 @@ def test_quickstart_waits_for_another_apt(tmp_path, stand_in):
     assert len(calls) == 2 and all("DPkg::Lock::Timeout=" in call for call in calls)
 
 
+@pytest.mark.parametrize("has_apt, why", [(False, "there is no apt-get"), (True, "no root rights and no sudo")])
+def test_commands_for_what_is_missing(tmp_path, stand_in, has_apt, why):
+    """Each package once, by its name in each distribution; what all call the same has no row."""
+    stand_in("id", "echo 1000")
+    has = "apt-get) return 0" if has_apt else "nothing) return 1"
+    hidden = f"command() {{ case $2 in {has};; *) return 1;; esac; }}\n"
+    missing = "missingPackages() { printf '%s\\n' g++ make ninja-build libhwy-dev openmpi-bin libopenmpi-dev; }\n"
+    done = shell(tmp_path, f"{hidden}{missing}installPackages")
+    assert done.returncode == 1 and why in done.stderr, done.stderr
+    commands = [line.split("  ")[-1].strip() for line in done.stderr.splitlines() if "install " in line]
+    assert commands == [
+        "apt-get install g++ make ninja-build libhwy-dev openmpi-bin libopenmpi-dev",
+        "dnf install gcc-c++ make ninja-build highway-devel openmpi-devel",
+        "conda install -c conda-forge cxx-compiler make ninja libhwy openmpi",
+    ]
+
+
 def test_a_disk_without_room_is_named_before_the_build(tmp_path, stand_in):
     stand_in("df", "echo head; echo /dev/disk 100000000 99000000 1000000 99% /")
     done = shell(tmp_path, 'checkSpace "$cache" 2 "building GROMACS"')
