@@ -276,14 +276,16 @@ chooseCuda()
     fi
     if [ -n "${CUDAARCHS:-}" ]; then
         architectures=("$CUDAARCHS")
+        # GROMACS, too, is built for the GPUs of another machine
+        [ "${1:-}" = test ] || gpuFound=$CUDAARCHS
     fi
+    [ "${1:-}" = test ] || [ -n "$gpuFound" ] \
+        || fail "FARFIELD_CUDA=ON, but there is no GPU here to build GROMACS for. Name its architecture, such as CUDAARCHS=90-real for an H100."
     cudaOptions=(-DFARFIELD_CUDA=ON "-DCMAKE_CUDA_COMPILER=$CUDACXX")
     if [ ${#architectures[@]} -gt 0 ]; then
         cudaOptions+=("-DCMAKE_CUDA_ARCHITECTURES=$(IFS=';'; echo "${architectures[*]}")")
     fi
-    note "CUDA backend: built with $CUDACXX for ${architectures[*]:-all architectures}${gpuFound:+; a GPU is here}"
-    # GROMACS, too, is built for the GPUs of another machine
-    [ -n "$gpuFound" ] || [ "${1:-}" = test ] || gpuFound=${CUDAARCHS:-}
+    note "CUDA backend: built with $CUDACXX for ${architectures[*]:-all architectures}"
 }
 
 # Installs Python packages into a folder of their own, once for each content of the list; sets

@@ -175,6 +175,33 @@ printf '%s\\n' "${gromacsOptions[@]}"
     assert (tmp_path / "fetched").exists() == has
 
 
+@pytest.mark.parametrize(
+    "gpus, given, library, gromacs",
+    [
+        (0, "90-real", "90-real", "90-real"),
+        (1, "90-real", "90-real", "90-real"),
+        (1, "", "80-real", "80-real"),
+    ],
+)
+def test_both_are_built_for_the_gpus_that_are_named(tmp_path, stand_in, gpus, given, library, gromacs):
+    """Those of another machine, whatever GPU is in this one."""
+    stand_in("nvidia-smi", "echo 8.0" if gpus else "exit 9")
+    stand_in("nvcc", "exit 0")
+    ends = 'chooseCuda > log; echo "$gpuFound" "${cudaOptions[@]}"'
+    done = shell(tmp_path, ends, FARFIELD_CUDA="ON", CUDAARCHS=given, CUDACXX=str(tmp_path / "bin/nvcc"))
+    assert done.stdout.split()[0] == gromacs, done.stderr
+    assert f"-DCMAKE_CUDA_ARCHITECTURES={library}" in done.stdout.split()
+
+
+def test_a_gpu_that_is_nowhere_needs_a_name(tmp_path, stand_in):
+    """GROMACS would have been without CUDA, and the library with it."""
+    stand_in("nvidia-smi", "exit 9")
+    stand_in("nvcc", "exit 0")
+    done = shell(tmp_path, "chooseCuda", FARFIELD_CUDA="ON", CUDAARCHS="", CUDACXX=str(tmp_path / "bin/nvcc"))
+    assert done.returncode == 1 and "CUDAARCHS=90-real" in done.stderr
+    assert shell(tmp_path, "chooseCuda test", FARFIELD_CUDA="ON", CUDAARCHS="").returncode == 0
+
+
 @pytest.fixture
 def debian_gromacs(stand_in, mpi_without_headers):
     """What "apt install gromacs" brings: programs of another version, and Open MPI without its headers."""

@@ -13,7 +13,7 @@ import pytest
 
 from examples import charmm_gui, membrane
 from farfield.gromacs.program import clean_environment
-from tests.support.gmx import environment
+from tests.support.gmx import environment, mdp, simulation
 from tests.support.gmx.environment import ROOT
 
 # A file behind its name, or a script
@@ -114,3 +114,45 @@ def test_a_droplet(work):
     shorter = {r"-shell 1\.5": "-shell 1.0", r"^nsteps( +)= \d+": r"nsteps\1= 200"}
     work_through("tutorial-droplet.md", work, {**shorter, r"^(nstxout-compressed|nstenergy)( +)= \d+": r"\1\2= 20"})
     assert 3 <= np.loadtxt(work / "near.xvg", comments=["#", "@"])[-1, 1] <= 8
+
+
+def test_a_run_continues_with_other_options(work, water):
+    """A set-up with PME becomes one with FMM, is extended, and ends with PME again."""
+    before = mdp.settings(mdp.STANDARD_PME, mdp.MOTION, mdp.THERMOSTAT, {"nsteps": 50, "nstenergy": 10})
+    simulation.simulate(work, "npt", {**before, "gen-vel": "yes"}, water)
+    shutil.copy(water.top, work / "topol.top")
+    mdp.write(work / "md.mdp", {**before, "gen-vel": "no", "continuation": "yes"})
+    changes = r"(^`changes.mdp`:\n\n```ini\n)coulombtype = FMM\nfmm-backend = farfield"
+    shorter = {r"step\*\.mdp": "*.mdp", r"-extend 1000": "-extend 0.1"}
+    work_through("tutorial.md", work, {changes: r"\1coulombtype = PME", **shorter})
+    logs = [(work / name).read_text() for name in ("md.log", "md.part0002.log")]
+    assert ["FMM electrostatics with farfield" in log for log in logs] == [True, False]
+    assert "Restarting from checkpoint" in logs[0] and "Started mdrun" in logs[1]
+
+
+SCRIPTS = [text for _, _, text in PIECES.findall((ROOT / "docs/running.md").read_text()) if "#SBATCH" in text]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=[f"script {i}" for i in range(len(SCRIPTS))])
+def test_a_script_for_slurm_starts_one_simulation(tmp_path, script):
+    """In the folder of the job, with its cores; programs that write down their arguments stand in for the real ones."""
+    programs = tmp_path / "farfield/bin"
+    programs.mkdir(parents=True)
+    (programs / "GMXRC").write_text(f'export PATH="{programs}:$PATH"\n')
+    for name in ("gmx", "gmx_mpi"):
+        (programs / name).write_text(f'#!/bin/sh\necho "$PWD {name} $*" >> "{tmp_path}/calls"\n')
+        (programs / name).chmod(0o755)
+    (programs / "srun").write_text('#!/bin/sh\n[ "${1#--cpus-per-task=}" = 16 ] && shift && exec "$@"\n')
+    (programs / "srun").chmod(0o755)
+    (tmp_path / "run3").mkdir()
+    of_job = {"SLURM_CPUS_PER_TASK": "16", "SLURM_ARRAY_TASK_ID": "3"}
+    variables = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", **of_job}
+    done = subprocess.run(
+        ["bash", "-eu", "-c", script], cwd=tmp_path, env=variables, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    [call] = (tmp_path / "calls").read_text().splitlines()
+    folder, program, what, *options = call.split()
+    assert folder == str(tmp_path / "run3" if "--array" in script else tmp_path) and what == "mdrun"
+    assert {"-cpi", "-maxh"} <= set(options)
+    assert ("-ntomp 16" in call) == (program == "gmx") and ("-multidir" in options) <= (program == "gmx_mpi")
