@@ -113,14 +113,20 @@ void CudaBackend<Real>::setNearPairs(const NearPairs<Real>& pairs)
 }
 
 template<class Real>
-void CudaBackend<Real>::setDipoles(const Real* dipoles, const Real* strengths)
+void CudaBackend<Real>::setMoments(const Moments<Real>& moments, const Real* strengths)
 {
     if (ranks_)
     {
-        Backend<Real>::setDipoles(dipoles, strengths); // refuses any
+        Backend<Real>::setMoments(moments, strengths); // refuses any
         return;
     }
-    if (!sites_.setDipoles(dipoles, strengths, arrays_.size(), rootCoulomb_, far()))
+    if (moments.quadrupoles != nullptr)
+    {
+        throw Error(ErrorCode::Unsupported,
+                    "Quadrupoles are not available on a GPU: choose the device \"cpu\".",
+                    "device");
+    }
+    if (!sites_.setDipoles(moments.dipoles, strengths, arrays_.size(), rootCoulomb_, far()))
     {
         history_.replace();
     }

@@ -53,7 +53,7 @@ public:
     void setExclusions(const int* offsets, const int* partners, int n) override;
     void setNearPairs(const NearPairs<Real>& pairs) override;
     bool hasNearFunction() const override { return nearField_.functions().any(); }
-    void setDipoles(const Real* dipoles, const Real* strengths) override;
+    void setMoments(const Moments<Real>& moments, const Real* strengths) override;
     void setFieldCap(double cap) override;
     void build(const Discretisation& d) override;
     void setBox(const Mat3& box, const Mat3& strain, const Mat3& rotation) override;

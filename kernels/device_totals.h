@@ -23,7 +23,7 @@ struct DeviceSums
 {
     NearTotals near;
     double energy;        //!< of the far field; of sites all of it
-    double ofDipoles;     //!< as StageSums::energyOfDipoles
+    double ofDipoles;     //!< as StageSums::energyTimesDegree
     double virial[6];     //!< of the far field: xx yy zz xy xz yz
     double deviatoric[5]; //!< as StageSums::deviatoric
 };

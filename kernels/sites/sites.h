@@ -98,7 +98,7 @@ template<class Real>
 class DeviceSites
 {
 public:
-    //! As Backend::setDipoles(). \param[in] n  particles \returns whether there were as many before, so that
+    //! As Backend::setMoments(), of dipoles. \param[in] n  particles \returns whether there were as many before, so that
     //! what was recorded with them may run on
     bool setDipoles(const Real* dipoles,
                     const Real* strengths,

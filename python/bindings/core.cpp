@@ -32,6 +32,7 @@ void bind(nb::module_& module, const char* name)
             .def("set_perturbed_charges", &Class::setPerturbedCharges)
             .def("set_exclusions", &Class::setExclusions)
             .def("set_dipoles", &Class::setDipoles, "dipoles"_a.none())
+            .def("set_quadrupoles", &Class::setQuadrupoles, "quadrupoles"_a.none())
             .def("set_near_function", &Class::setNearFunction)
             .def("prepare", &Class::prepare)
             .def("evaluate",
@@ -42,6 +43,7 @@ void bind(nb::module_& module, const char* name)
                  "potentials"_a.none().noconvert(),
                  "gradients"_a.none().noconvert(),
                  "hessians"_a.none().noconvert(),
+                 "torques"_a.none().noconvert(),
                  "virial"_a,
                  "grid_offset"_a,
                  "lambda_"_a,

@@ -46,6 +46,9 @@ template<class Real>
 using Vectors = nb::ndarray<Real, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
 template<class Real>
 using Values = nb::ndarray<Real, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+//! Six components of symmetric matrices.
+template<class Real>
+using Components = nb::ndarray<const Real, nb::shape<-1, 6>, nb::c_contig, nb::device::cpu>;
 template<class Real>
 using Hessians = nb::ndarray<Real, nb::shape<-1, 6>, nb::c_contig, nb::device::cpu>;
 
@@ -213,6 +216,13 @@ public:
         checkSize(given, count_, "dipoles");
         solver_.setDipoles(dipoles ? dipoles->data() : nullptr, sizeOf(count_));
     }
+    //! \param[in] quadrupoles  xx yy zz xy xz yz; none: there are none any more
+    void setQuadrupoles(const std::optional<Components<Real>>& quadrupoles)
+    {
+        const size_t given = quadrupoles ? quadrupoles->shape(0) : count_;
+        checkSize(given, count_, "quadrupoles");
+        solver_.setQuadrupoles(quadrupoles ? quadrupoles->data() : nullptr, sizeOf(count_));
+    }
     void setNearFunction(const std::string& name,
                          const std::string& rule,
                          const Vector<Real>& widths)
@@ -253,6 +263,7 @@ public:
                                                 const std::optional<Values<Real>>& potentials,
                                                 const std::optional<Vectors<Real>>& gradients,
                                                 const std::optional<Hessians<Real>>& hessians,
+                                                const std::optional<Vectors<Real>>& torques,
                                                 bool virial,
                                                 const std::array<double, 3>& gridOffset,
                                                 double lambda,
@@ -265,7 +276,8 @@ public:
             const nb::gil_scoped_release release;
             const Outputs<Real> outputs = { potentials ? potentials->data() : nullptr,
                                             gradients ? gradients->data() : nullptr,
-                                            hessians ? hessians->data() : nullptr };
+                                            hessians ? hessians->data() : nullptr,
+                                            torques ? torques->data() : nullptr };
             totals = solver_.evaluate(x.data(), rows(box), forces.data(), request, outputs);
         }
         return { totals.energy, virialOf(totals), totals.dEnergyDLambda };

@@ -36,6 +36,7 @@ class Particles:
         self._pairs: Optional[tuple[NDArray, NDArray]] = None  # rows and partners
         self._near: Optional[tuple[str, str, NDArray]] = None  # function, rule and widths
         self._dipoles: Optional[NDArray] = None
+        self._quadrupoles: Optional[NDArray] = None  # xx yy zz xy xz yz
         self._polarisable: Optional[NDArray] = None  # whether particles are, as look() was told last
         self._has_looked = False
 
@@ -47,16 +48,17 @@ class Particles:
     def set_charges(self, charges: tuple[NDArray, ...]) -> None:
         """Charges, e, [n], of one state or of two; of another number of particles nothing is kept."""
         if len(charges[0]) != self.count:
-            self._pairs = self._near = self._dipoles = None
+            self._pairs = self._near = self._dipoles = self._quadrupoles = None
             self._has_looked = False
         self._charges = charges
         self._set_usual_charge()
 
     def _set_usual_charge(self):
         acting = np.concatenate(self._charges).astype(float)
-        if self._dipoles is not None:
-            # as strong as a charge at 0.1 nm
-            acting = np.concatenate([acting, np.linalg.norm(self._dipoles, axis=1) / 0.1])
+        for degree, moments in ((1, self._dipoles), (2, self._quadrupoles)):
+            if moments is not None:
+                # as strong as a charge at 0.1 nm
+                acting = np.concatenate([acting, np.linalg.norm(moments, axis=1) / 0.1**degree])
         self._usual_charge = float(np.sqrt(np.mean(acting[acting != 0] ** 2))) if acting.any() else 0.0
 
     def excludes(self, offsets: NDArray, partners: NDArray) -> bool:
@@ -78,6 +80,11 @@ class Particles:
         self._dipoles, self._has_looked = dipoles, False
         self._set_usual_charge()
 
+    def set_quadrupoles(self, quadrupoles: Optional[NDArray]) -> None:
+        """Quadrupoles, e nm^2, [n, 6]: xx yy zz xy xz yz; or None."""
+        self._quadrupoles, self._has_looked = quadrupoles, False
+        self._set_usual_charge()
+
     def hand_over(self, core: Any) -> None:
         """Gives a core what was set."""
         if self._charges:
@@ -88,16 +95,20 @@ class Particles:
             core.set_near_function(*self._near)
         if self._dipoles is not None:
             core.set_dipoles(self._dipoles)
+        if self._quadrupoles is not None:
+            core.set_quadrupoles(self._quadrupoles)
 
     def state(self) -> dict:
         """For restore(); can be pickled."""
-        return {"charges": self._charges, "pairs": self._pairs, "near": self._near, "dipoles": self._dipoles}
+        names = "charges", "pairs", "near", "dipoles", "quadrupoles"
+        return {name: getattr(self, f"_{name}") for name in names}
 
     def restore(self, state: dict) -> None:
         """Takes over a state(), which may have other entries, too."""
         if state["charges"]:
             self.set_charges(state["charges"])
-        self._pairs, self._near, self._dipoles = state["pairs"], state["near"], state.get("dipoles")
+        self._pairs, self._near = state["pairs"], state["near"]
+        self._dipoles, self._quadrupoles = state.get("dipoles"), state.get("quadrupoles")
         if self._charges:
             self._set_usual_charge()
 
@@ -137,8 +148,9 @@ class Particles:
         if len(x) != self.count or not is_regular:
             return
         is_charged = np.any(np.array(self._charges) != 0, axis=0)
-        if self._dipoles is not None:
-            is_charged |= self._dipoles.any(1)
+        for moments in (self._dipoles, self._quadrupoles):
+            if moments is not None:
+                is_charged |= moments.any(1)
         if self._polarisable is not None and len(self._polarisable) == self.count:
             is_charged |= self._polarisable
         at_least = 1 if with_potentials else 2

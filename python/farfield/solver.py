@@ -33,6 +33,7 @@ class Result:
     slope: Optional[float] = None  # dV/dlambda, kJ/mol
     gradients: Optional[NDArray] = None  # of the potentials, kJ/mol/e/nm, [n, 3]
     hessians: Optional[NDArray] = None  # second derivatives of the potentials, kJ/mol/e/nm^2, [n, 3, 3]
+    torques: Optional[NDArray] = None  # on dipoles and quadrupoles, kJ/mol, [n, 3]
 
 
 @dataclass
@@ -64,8 +65,8 @@ class Solver(processes.CoreOwner):
 
     evaluate() and evaluate_at() take arrays in the memory of a GPU, too, if they speak DLPack, as those
     of PyTorch, CuPy and JAX, have the solver's dtype, and the solver has that GPU: they are read there,
-    and what is returned is of the same package and stays there. All that was asked of the GPU before
-    is complete first. Everything else is of the host.
+    and what is returned is of the same package and stays there. A call first waits for all that was given
+    to the GPU before. Charges, exclusions, widths and groups are NumPy's arrays all the same.
 
     Args:
         accuracy: wanted error of the forces: their RMS error over all particles is at most this
@@ -179,6 +180,30 @@ class Solver(processes.CoreOwner):
             core.set_dipoles(own)
             self._particles.set_dipoles(own)
 
+    def set_quadrupoles(self, quadrupoles: Optional[ArrayLike]) -> None:
+        """Sets point quadrupoles of the particles, e nm^2, [n, 3, 3]; None: there are none any more. On CPUs.
+
+        They are symmetric and traceless, in the convention of Buckingham (doi:10.1039/QR9591300183): sum of
+        q (3 r r - r^2)/2 over the charges of a particle. Some programs store a third of that. The energy of a
+        quadrupole Theta is 1/6 Theta:grad grad phi. All that is said of set_dipoles() holds, but that there are no
+        near functions.
+
+        Raises:
+            ValueError: a component is not finite, a quadrupole is not symmetric, or it has a trace.
+            RuntimeError: the solver is on a GPU.
+        """
+        own = None
+        if quadrupoles is not None:
+            given = self._reals("quadrupoles", quadrupoles, ("n", 3, 3))
+            uneven = np.abs(given - given.transpose(0, 2, 1)).max(axis=(1, 2), initial=0)
+            is_uneven = uneven > 1e-5 * np.abs(given).max(axis=(1, 2), initial=0)
+            if is_uneven.any():
+                raise ValueError(f"The quadrupole of particle {int(np.argmax(is_uneven))} is not symmetric.")
+            own = np.ascontiguousarray(given.reshape(-1, 9)[:, [0, 4, 8, 1, 2, 5]])
+        with self.alone() as core:
+            core.set_quadrupoles(own)
+            self._particles.set_quadrupoles(own)
+
     def set_near_function(self, name: str, widths: Optional[ArrayLike] = None, rule: Optional[str] = None) -> None:
         """Sets what pairs have in place of 1/r at short distance, after the charges.
 
@@ -231,6 +256,7 @@ class Solver(processes.CoreOwner):
         potentials: bool = False,
         gradients: bool = False,
         hessians: bool = False,
+        torques: bool = False,
         grid_offset: Sequence[float] = (0.0, 0.0, 0.0),
         lambda_: float = 0.0,
         slope: bool = False,
@@ -246,6 +272,7 @@ class Solver(processes.CoreOwner):
             gradients, hessians: whether to compute first and second derivatives of the potentials, which dipoles
                 have as their energies and forces; minus the gradient is the field. Not with x in the memory of a GPU.
                 Particles without a charge cost as with potentials.
+            torques: whether to compute those on dipoles and quadrupoles. Not with x in the memory of a GPU.
             grid_offset: position of the grid of cells, in cells; the result is the same within the
                 error. Integrate motion with another one at each step.
             lambda_: coupling parameter of set_perturbed_charges(), any finite number. Beyond 0 to 1 energies are
@@ -265,9 +292,9 @@ class Solver(processes.CoreOwner):
         wanted = bool(virial), offset, lambda_, bool(slope)
         if not is_on_gpu(x):
             x = self._reals("x", x, ("n", 3))
-        elif gradients or hessians:
-            raise ValueError("gradients and hessians are given on the host: pass x as a NumPy array.")
-        first = second = None
+        elif gradients or hessians or torques:
+            raise ValueError("gradients, hessians and torques are given on the host: pass x as a NumPy array.")
+        first = second = turning = None
         with self.alone() as core:
             if is_on_gpu(x):
                 take, function = importer(x), reader(core, "evaluate_on_gpu", self.dtype, x=x)
@@ -280,7 +307,8 @@ class Solver(processes.CoreOwner):
                 values = np.empty(len(forces), self.dtype) if potentials else None
                 first = np.empty_like(x) if gradients else None
                 second = np.empty((len(forces), 6), self.dtype) if hessians else None
-                arrays = forces, values, first, second
+                turning = np.empty_like(x) if torques else None
+                arrays = forces, values, first, second, turning
                 energy, matrix, derivative = self._evaluated(x, box, core.evaluate, x, box, *arrays, *wanted)
             self._particles.check(core.coulomb_constant(), x, box, energy, values)
         return Result(
@@ -291,6 +319,7 @@ class Solver(processes.CoreOwner):
             derivative if slope else None,
             first,
             None if second is None else second[:, [0, 3, 4, 3, 1, 5, 4, 5, 2]].reshape(-1, 3, 3),
+            turning,
         )
 
     def tangent(

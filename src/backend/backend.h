@@ -49,8 +49,8 @@ struct StageSums
     //! What near functions add to 1/r: the trace of the virial does not follow from the energy.
     double energyOfFunctions    = 0;
     double virialOfFunctions[6] = { 0, 0, 0, 0, 0, 0 };
-    //! 1/2 sum mu.grad phi, a part of the energy: the trace of the virial has it three times.
-    double energyOfDipoles = 0;
+    //! Energies of multipoles times their degree: 1/2 sum mu.grad phi, and twice those of quadrupoles.
+    double energyTimesDegree = 0;
     //! Displacements of cells contribute a deviatoric part; the trace of 1/r follows from the energy.
     std::array<double, StrainCount> deviatoric = {};
 
@@ -61,6 +61,15 @@ struct StageSums
 
 template<class Real>
 class Partition;
+
+//! Multipoles of particles beside their charges; null: there are none.
+template<class Real>
+struct Moments
+{
+    const Real* dipoles     = nullptr; //!< e nm, [n][3]
+    const Real* quadrupoles = nullptr; //!< traceless, e nm^2, [n][6]: xx yy zz xy xz yz
+    bool any() const { return dipoles != nullptr || quadrupoles != nullptr; }
+};
 
 /*! \brief Stages of the FMM, in the order in which Solver::evaluate() calls them; the near field
  *         (exclusions, p2p) does not depend on the far field.
@@ -89,16 +98,16 @@ public:
                         "all particles.");
         }
     }
-    /*! \brief Point dipoles of as many particles as there are charges. Nothing has changed if it throws.
-     *  \param[in] dipoles    e nm, [n][3], or null: there are none
+    /*! \brief Multipoles of as many particles as there are charges. Nothing has changed if it throws.
      *  \param[in] strengths  of the particles for cappedFields(), e, [n]
      *  \throws Error  Unsupported: there are some, and the backend knows none */
-    virtual void setDipoles(const Real* dipoles, const Real* /*strengths*/)
+    virtual void setMoments(const Moments<Real>& moments, const Real* /*strengths*/)
     {
-        if (dipoles != nullptr)
+        if (moments.any())
         {
             throw Error(ErrorCode::Unsupported,
-                        "Dipoles are not available on several ranks: one rank must have all "
+                        "Dipoles and quadrupoles are not available on several ranks: one rank must "
+                        "have all "
                         "particles.");
         }
     }

@@ -33,7 +33,7 @@ Totals StageSums::totals(const Request& request, const Mat3& rotation) const
         };
         const Mat3 inFrame = tensor(virial) + tensor(ofCells);
         Mat3 all           = rotation.transpose() * inFrame * rotation + tensor(excludedVirial);
-        all += (-0.5 * (energy + 2 * energyOfDipoles) - all.trace()) / 3 * Mat3::Identity();
+        all += (-0.5 * (energy + 2 * energyTimesDegree) - all.trace()) / 3 * Mat3::Identity();
         all += rotation.transpose() * tensor(virialOfFunctions) * rotation;
         for (int i = 0; i < 9; i++)
         {

@@ -172,7 +172,7 @@ ErrorMeasurement<Real>::biasAt(const Places& places,
     constexpr int c_lowOrder = 10, c_higher = 4; //!< the same of their orders
 
     const Discretisation d = operators_->discretisation();
-    // without dipoles there is no far field at any position
+    // without multipoles there is no far field at any position
     const bool hasBias =
             d.order == 0 || (d.leafGrid(box).count() <= c_fewCells && d.order <= c_lowOrder);
     if (!hasBias || !places.exact.empty())
@@ -334,7 +334,7 @@ void ErrorMeasurement<Real>::look(const Real* x, const Mat3& box, const Vec3& ex
 template<class Real>
 std::vector<double> ErrorMeasurement<Real>::exactForces(const Real* x, const Mat3& box) const
 {
-    if (charges_->charged() == 0 || !charges_->areFew() || charges_->hasDipoles())
+    if (charges_->charged() == 0 || !charges_->areFew() || charges_->hasMoments())
     {
         return {};
     }

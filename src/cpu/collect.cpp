@@ -24,8 +24,8 @@ Totals CpuBackend<Real>::collectSites()
     {
         this->cappedFields_ = sums.capped;
     }
-    sums_.energy          = sums.energy;
-    sums_.energyOfDipoles = sums.ofDipoles;
+    sums_.energy            = sums.energy;
+    sums_.energyTimesDegree = sums.timesDegree;
     return sums_.totals(this->task_.request, rotation_);
 }
 

@@ -187,8 +187,8 @@ void CpuBackend<Real>::exclusions()
                      functions_.pairs(),
                      closeDistance(),
                      this->task_.hessians != nullptr
-                             || (sites_.anyDipoles()
-                                 && (this->task_.wantsForces || this->task_.request.virial)),
+                             || (sites_.anyMoments()
+                                 && (this->task_.wantsForces || this->task_.sumsEnergy())),
                      this->task_.request.virial);
         return;
     }

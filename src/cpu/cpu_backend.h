@@ -45,9 +45,9 @@ public:
     {
         near_.setExclusions(offsets, partners, n, static_cast<int>(charges_.q.size()));
     }
-    void setDipoles(const Real* dipoles, const Real* strengths) override
+    void setMoments(const Moments<Real>& moments, const Real* strengths) override
     {
-        sites_.setDipoles(dipoles, strengths, static_cast<int>(charges_.q.size()), rootCoulomb_);
+        sites_.setMoments(moments, strengths, static_cast<int>(charges_.q.size()), rootCoulomb_);
     }
     void setNearPairs(const NearPairs<Real>& pairs) override { functions_.set(pairs); }
     bool hasNearFunction() const override { return functions_.any(); }
@@ -94,7 +94,7 @@ private:
     double closeDistance();
     bool wantsPotentials() const { return this->task_.potentials != nullptr; }
     //! Whether SiteFields has the stages that particles take part in.
-    bool areSites() const { return sites_.anyDipoles() || this->task_.wantsDerivatives(); }
+    bool areSites() const { return sites_.anyMoments() || this->task_.wantsDerivatives(); }
     //! Of the background that neutralises a charge.
     double background(const Level<Real>& level, double charge) const
     {

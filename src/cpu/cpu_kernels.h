@@ -240,9 +240,9 @@ struct CpuKernels
                          int end,
                          NearFunctionRoom<Real>* room,
                          NearForces<Real>* forces);
-    //! As p2m, of charges and dipoles.
+    //! As p2m, of charges and moments: at least dipoles.
     void (*p2mOfSites)(const Particles<Real>& particles,
-                       const SortedDipoles<Real>& dipoles,
+                       const SortedMoments<Real>& moments,
                        const LeafSlots& slots,
                        const ExpansionTables<Real>& tables,
                        int begin,
@@ -251,7 +251,7 @@ struct CpuKernels
     //! Adds what local expansions and strength |b|^2 (uniform background, 1/nm^3) have at the particles of
     //! slots [begin, end). \param[out] virial  as l2p
     void (*l2pOfSites)(const Particles<Real>& particles,
-                       const SortedDipoles<Real>& dipoles,
+                       const SortedMoments<Real>& moments,
                        const LeafSlots& slots,
                        const ExpansionTables<Real>& tables,
                        int begin,

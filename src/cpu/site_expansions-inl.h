@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief P2M of charges and dipoles, and L2P to potentials with their derivatives.
+ *  \brief P2M of charges and moments, and L2P to potentials with their derivatives.
  *
  *  Compiled once per instruction set, see cpu_kernels.cpp.
  */
@@ -19,6 +19,7 @@
 #include "hwy/highway.h"
 
 #include "cpu/l2p-inl.h"
+#include "cpu/site_pairs-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace farfield
@@ -26,104 +27,141 @@ namespace farfield
 namespace HWY_NAMESPACE
 {
 
-//! Dipoles of one particle of each of several cells.
+//! Moments of one particle of each of several cells.
 template<class Real>
-struct DipoleColumn
+struct MomentColumn
 {
-    Vec<Real> x, y, z;
+    Vec<Real> of[9]; //!< dipole, then quadrupole
 
-    HWY_INLINE DipoleColumn(const SortedDipoles<Real>& dipoles, const ColumnPlaces<Real>& places) :
-        x(places.gather(dipoles.x, places.valid)), y(places.gather(dipoles.y, places.valid)),
-        z(places.gather(dipoles.z, places.valid))
+    HWY_INLINE MomentColumn(const SortedMoments<Real>& moments,
+                            int degree,
+                            const ColumnPlaces<Real>& places)
     {
+        for (int k = 0; k < momentCount(degree); k++)
+        {
+            of[k] = places.gather(k < 3 ? moments.dipole[k] : moments.quadrupole[k - 3],
+                                  places.valid);
+        }
     }
 };
 
-//! Adds q u_i and mu u_i (monic functions) of two columns to the accumulators, [i][4][lane].
-template<class Real>
+/*! \brief Adds q u_i, mu u_i and theta u_i (monic functions) of two columns to the accumulators,
+ *         [i][1 + momentCount()][lane]: the part of theta that is not on its diagonal twice. */
+template<int Degree, class Real>
 HWY_INLINE void accumulateSites(const ExpansionTables<Real>& tables,
                                 const Column<Real>& a,
                                 const Column<Real>& b,
-                                const DipoleColumn<Real>& ofA,
-                                const DipoleColumn<Real>& ofB,
+                                const MomentColumn<Real>& ofA,
+                                const MomentColumn<Real>& ofB,
                                 Real* acc)
 {
+    constexpr int c_moments = momentCount(Degree);
     const Tag<Real> d;
-    const int L     = lanesOf<Real>();
-    const int inner = tables.order * tables.order;
-    const auto one  = hn::Set(d, Real(1));
-    const auto add  = [&](int i, Vec<Real> ua, Vec<Real> ub) HWY_ATTR
+    const int L    = lanesOf<Real>();
+    const int p    = tables.order;
+    const auto one = hn::Set(d, Real(1));
+    const auto add = [&](int i, Vec<Real> ua, Vec<Real> ub) HWY_ATTR
     {
-        Real* to        = acc + 4 * i * L;
+        Real* to        = acc + (1 + c_moments) * i * L;
         const auto plus = [&](Vec<Real> va, Vec<Real> vb) HWY_ATTR
         {
             hn::Store(hn::MulAdd(va, ua, hn::MulAdd(vb, ub, hn::Load(d, to))), d, to);
             to += L;
         };
         plus(a.q, b.q);
-        if (i < inner)
+        for (int k = 0; k < 3 && i < p * p; k++)
         {
-            plus(ofA.x, ofB.x);
-            plus(ofA.y, ofB.y);
-            plus(ofA.z, ofB.z);
+            plus(ofA.of[k], ofB.of[k]);
+        }
+        for (int k = 3; k < c_moments && i < (p - 1) * (p - 1); k++)
+        {
+            plus(ofA.of[k], ofB.of[k]);
         }
     };
     forMonicFunctions(tables, tables.order, a, b, one, one, add);
 }
 
-//! M_i = sum of q u_i + mu.grad u_i: the second sum is the transpose of the gradient of L2P.
+//! M_i = sum of q u_i + mu.grad u_i + theta:grad grad u_i: those of moments are the transpose of L2P.
+template<int Degree, class Real>
+void p2mOfDegree(const Particles<Real>& particles,
+                 const SortedMoments<Real>& moments,
+                 const LeafSlots& slots,
+                 const ExpansionTables<Real>& tables,
+                 int begin,
+                 int end,
+                 Real* M)
+{
+    constexpr int c_rows = 1 + momentCount(Degree);
+    const Tag<Real> d;
+    const int L = lanesOf<Real>();
+    const int n = coefficientCount(tables.order);
+    std::vector<Real> room(static_cast<size_t>(c_rows * n + 1) * L);
+    Real* acc        = alignedIn(&room);
+    const Real unit  = 1 / tables.inverseUnit;
+    const auto addTo = [&](Real* to, Real factor, const Real* from) HWY_ATTR
+    { hn::Store(hn::MulAdd(hn::Set(d, factor), hn::Load(d, from), hn::Load(d, to)), d, to); };
+    for (int slot = begin; slot < end; slot += L)
+    {
+        const int* first  = slots.first + slot;
+        const int* count  = slots.count + slot;
+        const int columns = longest(count, L);
+        std::fill_n(acc, c_rows * n * L, Real(0));
+        for (int k = 0; k < columns; k += 2)
+        {
+            const ColumnPlaces<Real> ofA(first, count, k), ofB(first, count, k + 1);
+            accumulateSites<Degree>(tables,
+                                    loadColumn(particles, ofA, tables.inverseUnit),
+                                    loadColumn(particles, ofB, tables.inverseUnit),
+                                    MomentColumn<Real>(moments, Degree, ofA),
+                                    MomentColumn<Real>(moments, Degree, ofB),
+                                    acc);
+        }
+        // quadrupoles become dipoles, and these charges
+        const auto row = [&](int i, int k) { return acc + (c_rows * i + k) * L; };
+        for (int c = 0; c < 6 && Degree > 1; c++)
+        {
+            const auto& entries = tables.curvature[c_secondAxis[c]];
+            const Real times    = c < 3 ? Real(1) : Real(2);
+            for (size_t i = 0; i < entries.size(); i++)
+            {
+                for (int k = 0; k < 2; k++)
+                {
+                    addTo(row(entries[i].source[k], 1 + c_firstAxis[c]),
+                          times * entries[i].value[k],
+                          row(static_cast<int>(i), 4 + c));
+                }
+            }
+        }
+        const auto at = [&](int i) { return M + static_cast<size_t>(i) * slots.padded + slot; };
+        for (int i = 0; i < n; i++)
+        {
+            hn::Store(hn::Mul(hn::Load(d, row(i, 0)), hn::Set(d, tables.scale[i])), d, at(i));
+        }
+        for (int axis = 0; axis < 3; axis++)
+        {
+            for (int j = 0; j < tables.order * tables.order; j++)
+            {
+                const auto& e = tables.gradient[axis][j];
+                for (int k = 0; k < 2; k++)
+                {
+                    addTo(at(e.source[k]), e.value[k] * unit, row(j, 1 + axis));
+                }
+            }
+        }
+    }
+}
+
 template<class Real>
 void p2mOfSites(const Particles<Real>& particles,
-                const SortedDipoles<Real>& dipoles,
+                const SortedMoments<Real>& moments,
                 const LeafSlots& slots,
                 const ExpansionTables<Real>& tables,
                 int begin,
                 int end,
                 Real* M)
 {
-    const Tag<Real> d;
-    const int L = lanesOf<Real>();
-    const int n = coefficientCount(tables.order);
-    std::vector<Real> room(static_cast<size_t>(4 * n + 1) * L);
-    Real* acc       = alignedIn(&room);
-    const Real unit = 1 / tables.inverseUnit;
-    for (int slot = begin; slot < end; slot += L)
-    {
-        const int* first  = slots.first + slot;
-        const int* count  = slots.count + slot;
-        const int columns = longest(count, L);
-        std::fill_n(acc, 4 * n * L, Real(0));
-        for (int k = 0; k < columns; k += 2)
-        {
-            const ColumnPlaces<Real> ofA(first, count, k), ofB(first, count, k + 1);
-            accumulateSites(tables,
-                            loadColumn(particles, ofA, tables.inverseUnit),
-                            loadColumn(particles, ofB, tables.inverseUnit),
-                            DipoleColumn<Real>(dipoles, ofA),
-                            DipoleColumn<Real>(dipoles, ofB),
-                            acc);
-        }
-        const auto at = [&](int i) { return M + static_cast<size_t>(i) * slots.padded + slot; };
-        for (int i = 0; i < n; i++)
-        {
-            hn::Store(hn::Mul(hn::Load(d, acc + 4 * i * L), hn::Set(d, tables.scale[i])), d, at(i));
-        }
-        for (int axis = 0; axis < 3; axis++)
-        {
-            for (int j = 0; j < tables.order * tables.order; j++)
-            {
-                const auto& e     = tables.gradient[axis][j];
-                const auto moment = hn::Load(d, acc + (4 * j + 1 + axis) * L);
-                for (int k = 0; k < 2; k++)
-                {
-                    Real* to = at(e.source[k]);
-                    hn::Store(hn::MulAdd(hn::Set(d, e.value[k] * unit), moment, hn::Load(d, to)),
-                              d,
-                              to);
-                }
-            }
-        }
-    }
+    const auto of = moments.degree() < 2 ? p2mOfDegree<1, Real> : p2mOfDegree<2, Real>;
+    of(particles, moments, slots, tables, begin, end, M);
 }
 
 /*! \brief Gradients of the gradients of as many slots as there are lanes: h[6 i + axes][lane], in the order
@@ -152,15 +190,61 @@ HWY_INLINE void curvatureExpansions(const ExpansionTables<Real>& tables,
     }
 }
 
-//! The expansions of a group of slots: of the potential, of its gradient, of second derivatives.
+//! Third derivatives that are independent: of second ones, in the order of SiteArrays, along an axis.
+constexpr int c_thirdOf[7] = { 0, 0, 0, 1, 1, 1, 3 }, c_thirdAxis[7] = { 0, 1, 2, 0, 1, 2, 2 };
+
+//! Gradients of what curvatureExpansions() gives: t[7 i + third][lane]. \param[in] h  of it
+template<class Real>
+HWY_INLINE void thirdExpansions(const ExpansionTables<Real>& tables,
+                                const Real* h,
+                                Real* HWY_RESTRICT t)
+{
+    const Tag<Real> d;
+    const int L     = lanesOf<Real>();
+    const int inner = (tables.order - 2) * (tables.order - 2);
+    for (int c = 0; c < 7 && tables.order > 2; c++)
+    {
+        const auto& entries = tables.curvature[c_thirdAxis[c]];
+        for (int i = 0; i < inner; i++)
+        {
+            const auto& e   = entries[i];
+            const auto part = [&](int k) HWY_ATTR {
+                return hn::Mul(hn::Set(d, e.value[k]),
+                               hn::Load(d, h + (6 * e.source[k] + c_thirdOf[c]) * L));
+            };
+            hn::Store(hn::Add(part(0), part(1)), d, t + (7 * i + c) * L);
+        }
+    }
+}
+
+/*! \brief Third derivatives times theta.
+ *  \param[in] t      xxx xxy xxz xyy yyy yyz xyz; the trace of any two axes is 0
+ *  \param[in] theta  xx yy zz xy xz yz, its trace is 0 */
+template<class Real>
+HWY_INLINE void pullOf(const Vec<Real>* t, const Vec<Real>* theta, Vec<Real>* pull)
+{
+    const auto xzz = hn::Neg(hn::Add(t[0], t[3])), yzz = hn::Neg(hn::Add(t[1], t[4])),
+               zzz           = hn::Neg(hn::Add(t[2], t[5]));
+    const Vec<Real> of[3][6] = { { t[0], t[3], xzz, t[1], t[2], t[6] },
+                                 { t[1], t[4], yzz, t[3], t[6], t[5] },
+                                 { t[2], t[5], zzz, t[6], xzz, yzz } };
+    for (int a = 0; a < 3; a++)
+    {
+        const auto diagonal = dotProduct<Real>(of[a], theta);
+        const auto mixed    = dotProduct<Real>(of[a] + 3, theta + 3);
+        pull[a]             = hn::Add(diagonal, hn::Add(mixed, mixed));
+    }
+}
+
+//! The expansions of a group of slots: of the potential, of its gradient, of second and third derivatives.
 template<class Real>
 struct SiteExpansions
 {
-    const Real *potential, *gradient, *curvature;
+    Real *potential, *gradient, *curvature, *third;
 };
 
-//! Values of expansions at two columns, [value].
-template<bool Curved, class Real>
+//! Values of expansions at two columns, [value]: behind those of SiteArrays third derivatives.
+template<int Degree, bool Curved, class Real>
 HWY_INLINE void siteValues(const ExpansionTables<Real>& tables,
                            const SiteExpansions<Real>& e,
                            const Column<Real>& a,
@@ -169,12 +253,11 @@ HWY_INLINE void siteValues(const ExpansionTables<Real>& tables,
                            Vec<Real>* atB)
 {
     const Tag<Real> d;
-    const int L     = lanesOf<Real>();
-    const int inner = tables.order * tables.order;
-    const int core  = static_cast<int>(tables.curvature[0].size());
-    const auto one  = hn::Set(d, Real(1));
-    std::fill_n(atA, c_siteValues, hn::Zero(d));
-    std::fill_n(atB, c_siteValues, hn::Zero(d));
+    const int L    = lanesOf<Real>();
+    const int p    = tables.order;
+    const auto one = hn::Set(d, Real(1));
+    std::fill_n(atA, c_curvedValues + 7, hn::Zero(d));
+    std::fill_n(atB, c_curvedValues + 7, hn::Zero(d));
     const auto add = [&](int i, Vec<Real> ua, Vec<Real> ub) HWY_ATTR
     {
         const auto plus = [&](int value, const Real* factors) HWY_ATTR
@@ -184,38 +267,43 @@ HWY_INLINE void siteValues(const ExpansionTables<Real>& tables,
             atB[value]        = hn::MulAdd(factor, ub, atB[value]);
         };
         plus(0, e.potential + i * L);
-        for (int axis = 0; axis < 3 && i < inner; axis++)
+        for (int axis = 0; axis < 3 && i < p * p; axis++)
         {
             plus(1 + axis, e.gradient + (3 * i + axis) * L);
         }
-        for (int c = 0; c < 6 && Curved && i < core; c++)
+        for (int c = 0; c < 6 && Curved && i < (p - 1) * (p - 1); c++)
         {
             plus(c_flatValues + c, e.curvature + (6 * i + c) * L);
+        }
+        for (int c = 0; c < 7 && Curved && Degree > 1 && i < (p - 2) * (p - 2); c++)
+        {
+            plus(c_curvedValues + c, e.third + (7 * i + c) * L);
         }
     };
     forMonicFunctions(tables, tables.order, a, b, one, one, add);
 }
 
-/*! \brief The force -(q g + H mu) on a site.
- *  \param[in] v  of c_siteValues, see SiteArrays; without second derivatives there is no dipole */
-template<bool Curved, class Real>
+/*! \brief The force -(q g + H mu + pull) on a site.
+ *  \param[in] v  of c_siteValues, see SiteArrays; without second derivatives there are no moments */
+template<int Degree, bool Curved, class Real>
 HWY_INLINE void siteForce(const Vec<Real>* v, Vec<Real> q, const Vec<Real>* mu, Vec<Real>* force)
 {
-    constexpr int c_of[3][3] = { { 4, 7, 8 }, { 7, 5, 9 }, { 8, 9, 6 } };
-    const auto minus         = hn::Neg(q);
+    Vec<Real> ofDipole[3];
+    if (Degree > 0 && Curved)
+    {
+        timesVector<Real>(v + c_flatValues, mu, ofDipole);
+    }
     for (int a = 0; a < 3; a++)
     {
-        force[a] = hn::Mul(minus, v[1 + a]);
-        for (int b = 0; b < 3 && Curved; b++)
-        {
-            force[a] = hn::NegMulAdd(v[c_of[a][b]], mu[b], force[a]);
-        }
+        force[a] = hn::Neg(hn::Mul(q, v[1 + a]));
+        force[a] = Degree > 0 && Curved ? hn::Sub(force[a], ofDipole[a]) : force[a];
+        force[a] = Degree > 1 && Curved ? hn::Sub(force[a], v[c_curvedValues + a]) : force[a];
     }
 }
 
-template<bool Curved, class Real>
+template<int Degree, bool Curved, class Real>
 void l2pOfSlots(const Particles<Real>& particles,
-                const SortedDipoles<Real>& dipoles,
+                const SortedMoments<Real>& moments,
                 const LeafSlots& slots,
                 const ExpansionTables<Real>& tables,
                 int begin,
@@ -225,17 +313,16 @@ void l2pOfSlots(const Particles<Real>& particles,
                 const SiteArrays<Real>& values,
                 double* virial)
 {
+    constexpr int c_values = siteValueCount(Degree, Curved);
     const Tag<Real> d;
     const int L = lanesOf<Real>();
     const int n = coefficientCount(tables.order);
-    std::vector<Real> room(static_cast<size_t>(10 * n + 1) * L);
-    Real* const potential  = alignedIn(&room);
-    Real* const gradient   = potential + n * L;
-    Real* const curvature  = gradient + 3 * n * L;
-    const auto unit        = hn::Set(d, 1 / tables.inverseUnit);
-    const auto w           = hn::Set(d, strength);
-    const auto w2          = hn::Set(d, 2 * strength);
-    constexpr int c_values = Curved ? c_siteValues : c_flatValues;
+    std::vector<Real> room(static_cast<size_t>(17 * n + 1) * L);
+    Real* const base             = alignedIn(&room);
+    const SiteExpansions<Real> e = { base, base + n * L, base + 4 * n * L, base + 10 * n * L };
+    const auto unit              = hn::Set(d, 1 / tables.inverseUnit);
+    const auto w                 = hn::Set(d, strength);
+    const auto w2                = hn::Set(d, 2 * strength);
     for (int slot = begin; slot < end; slot += L)
     {
         const int* first  = slots.first + slot;
@@ -245,11 +332,15 @@ void l2pOfSlots(const Particles<Real>& particles,
         {
             continue;
         }
-        potentialExpansions(tables, local + slot, slots.padded, potential);
-        gradientExpansions(tables, local + slot, slots.padded, gradient);
+        potentialExpansions(tables, local + slot, slots.padded, e.potential);
+        gradientExpansions(tables, local + slot, slots.padded, e.gradient);
         if (Curved)
         {
-            curvatureExpansions(tables, gradient, curvature);
+            curvatureExpansions(tables, e.gradient, e.curvature);
+        }
+        if (Curved && Degree > 1)
+        {
+            thirdExpansions(tables, e.curvature, e.third);
         }
         TensorSum<Real> sum;
         const auto finish = [&](const Column<Real>& c, Vec<Real>* v, int column) HWY_ATTR
@@ -264,6 +355,15 @@ void l2pOfSlots(const Particles<Real>& particles,
                     v[c_flatValues + axis] = hn::Add(w2, v[c_flatValues + axis]);
                 }
             }
+            const MomentColumn<Real> of(moments,
+                                        c_values > c_curvedValues || virial != nullptr ? Degree : 0,
+                                        ColumnPlaces<Real>(first, count, column));
+            if (c_values > c_curvedValues)
+            {
+                Vec<Real> pull[3];
+                pullOf<Real>(v + c_curvedValues, of.of + 3, pull);
+                std::copy_n(pull, 3, v + c_curvedValues);
+            }
             for (int k = 0; k < c_values; k++)
             {
                 forColumn<Real>(v[k],
@@ -274,15 +374,8 @@ void l2pOfSlots(const Particles<Real>& particles,
             }
             if (virial != nullptr)
             {
-                Vec<Real> mu[3] = { hn::Zero(d), hn::Zero(d), hn::Zero(d) }, force[3];
-                if (dipoles.any())
-                {
-                    const DipoleColumn<Real> of(dipoles, ColumnPlaces<Real>(first, count, column));
-                    mu[0] = of.x;
-                    mu[1] = of.y;
-                    mu[2] = of.z;
-                }
-                siteForce<Curved, Real>(v, c.q, mu, force);
+                Vec<Real> force[3];
+                siteForce<Degree, Curved, Real>(v, c.q, of.of, force);
                 sum.add(r[0], r[1], r[2], force[0], force[1], force[2]);
             }
         };
@@ -290,8 +383,8 @@ void l2pOfSlots(const Particles<Real>& particles,
         {
             const Column<Real> a = loadColumn(particles, first, count, k, tables.inverseUnit);
             const Column<Real> b = loadColumn(particles, first, count, k + 1, tables.inverseUnit);
-            Vec<Real> atA[c_siteValues], atB[c_siteValues];
-            siteValues<Curved>(tables, { potential, gradient, curvature }, a, b, atA, atB);
+            Vec<Real> atA[c_curvedValues + 7], atB[c_curvedValues + 7];
+            siteValues<Degree, Curved>(tables, e, a, b, atA, atB);
             finish(a, atA, k);
             finish(b, atB, k + 1);
         }
@@ -304,7 +397,7 @@ void l2pOfSlots(const Particles<Real>& particles,
 
 template<class Real>
 void l2pOfSites(const Particles<Real>& particles,
-                const SortedDipoles<Real>& dipoles,
+                const SortedMoments<Real>& moments,
                 const LeafSlots& slots,
                 const ExpansionTables<Real>& tables,
                 int begin,
@@ -314,8 +407,13 @@ void l2pOfSites(const Particles<Real>& particles,
                 const SiteArrays<Real>& values,
                 double* virial)
 {
-    const auto of = values.isCurved ? l2pOfSlots<true, Real> : l2pOfSlots<false, Real>;
-    of(particles, dipoles, slots, tables, begin, end, local, strength, values, virial);
+    constexpr decltype(&l2pOfSites<Real>) c_of[3][2] = {
+        { l2pOfSlots<0, false, Real>, l2pOfSlots<0, true, Real> },
+        { l2pOfSlots<1, false, Real>, l2pOfSlots<1, true, Real> },
+        { l2pOfSlots<2, false, Real>, l2pOfSlots<2, true, Real> }
+    };
+    c_of[moments.degree()][values.isCurved ? 1 : 0](
+            particles, moments, slots, tables, begin, end, local, strength, values, virial);
 }
 
 } // namespace HWY_NAMESPACE

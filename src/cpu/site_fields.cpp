@@ -19,35 +19,77 @@ namespace
 //! Particles that a thread takes at a time.
 constexpr int c_grain = 256;
 
-/*! \brief The values of a source.
- *  \param[in] R  from it to the target, nm
- *  \param[in] r2  its square
- *  \param[in] factors  of 1/r and its derivatives */
-SiteValues valuesOf(double q,
-                    const Vec3& dipole,
-                    const Vec3& R,
-                    double r2,
-                    const DerivativeFactors<double>& factors)
+//! A symmetric matrix, of xx yy zz xy xz yz.
+template<class Real>
+Mat3 matrixOf(const Real* h)
 {
-    const double r     = std::sqrt(r2);
-    const double B0    = factors.of[0] / r;
-    const double B1    = factors.of[1] / (r * r2);
-    const double B2    = 3 * factors.of[2] / (r * r2 * r2);
-    const double B3    = 15 * factors.of[3] / (r * r2 * r2 * r2);
-    const double b     = dipole.dot(R);
-    const double along = q * B2 + b * B3, slope = q * B1 + b * B2;
-    SiteValues v;
-    v[0] = q * B0 + b * B1;
-    for (int k = 0; k < 3; k++)
-    {
-        v[1 + k] = B1 * dipole[k] - slope * R[k];
-    }
+    Mat3 m;
     for (int c = 0; c < 6; c++)
     {
-        const int i = c_firstAxis[c], j = c_secondAxis[c];
-        v[c_flatValues + c] = along * R[i] * R[j] - B2 * (dipole[i] * R[j] + R[i] * dipole[j])
-                              - (i == j ? slope : 0);
+        m(c_firstAxis[c], c_secondAxis[c]) = m(c_secondAxis[c], c_firstAxis[c]) =
+                static_cast<double>(h[c]);
     }
+    return m;
+}
+
+//! Its six components.
+void setComponents(const Mat3& m, double* h)
+{
+    for (int c = 0; c < 6; c++)
+    {
+        h[c] = m(c_firstAxis[c], c_secondAxis[c]);
+    }
+}
+
+//! A site as a source.
+struct Source
+{
+    double q;
+    Vec3 dipole;
+    Mat3 theta;
+};
+
+/*! \brief The values of a source, see SourceMoments.
+ *  \param[in] R  from it to the target, nm
+ *  \param[in] r2  its square
+ *  \param[in] factors  of 1/r and its derivatives, without theta
+ *  \param[in] ofTarget  its theta */
+SiteValues valuesOf(const Source& source,
+                    const Vec3& R,
+                    double r2,
+                    const DerivativeFactors<double>& factors,
+                    const Mat3& ofTarget)
+{
+    double B[6], power = 1 / std::sqrt(r2);
+    for (int k = 0; k < 6; k++)
+    {
+        B[k] = power * (k < 4 ? factors.of[k] : 1);
+        power *= (2 * k + 1) / r2;
+    }
+    const Vec3 thetaR = source.theta * R;
+    const double b = source.dipole.dot(R), c = thetaR.dot(R);
+    const auto along   = [&](int k) { return source.q * B[k] + b * B[k + 1] + c * B[k + 2]; };
+    const auto besides = [&](int k) -> Vec3
+    { return source.dipole * B[k] + 2 * B[k + 1] * thetaR; };
+    const Vec3 w2 = besides(2), u = ofTarget * R;
+    const Vec3 gradient = besides(1) - along(1) * R;
+    const Mat3 hessian  = along(2) * R * R.transpose() - along(1) * Mat3::Identity()
+                         - R * w2.transpose() - w2 * R.transpose() + 2 * B[2] * source.theta;
+    Vec3 pull = Vec3::Zero();
+    if (!ofTarget.isZero(0))
+    {
+        const double both = source.theta.cwiseProduct(ofTarget).sum();
+        pull = (2 * (u.dot(besides(3)) - B[3] * both) - along(3) * u.dot(R)) * R + 2 * along(2) * u
+               + u.dot(R) * besides(3) - 2 * ofTarget * w2 - 4 * B[3] * source.theta * u;
+    }
+    SiteValues v;
+    v[0] = along(0);
+    for (int k = 0; k < 3; k++)
+    {
+        v[1 + k]              = gradient[k];
+        v[c_curvedValues + k] = pull[k];
+    }
+    setComponents(hessian, v.data() + c_flatValues);
     return v;
 }
 
@@ -66,17 +108,6 @@ DerivativeFactors<double> factorsOf(const NearPairs<Real>& functions, size_t i, 
     return { { 1, 1, 1, 1 } };
 }
 
-//! Second derivatives as a matrix.
-Mat3 matrixOf(const double* h)
-{
-    Mat3 m;
-    for (int c = 0; c < 6; c++)
-    {
-        m(c_firstAxis[c], c_secondAxis[c]) = m(c_secondAxis[c], c_firstAxis[c]) = h[c];
-    }
-    return m;
-}
-
 template<class Real>
 Vec3 vectorAt(const Real* vectors, size_t i)
 {
@@ -88,34 +119,43 @@ Vec3 vectorAt(const Real* vectors, size_t i)
 } // namespace
 
 template<class Real>
-void SiteFields<Real>::setDipoles(const Real* dipoles,
+void SiteFields<Real>::setMoments(const Moments<Real>& moments,
                                   const Real* strengths,
                                   int n,
                                   double rootCoulomb)
 {
-    std::vector<Real> own, ofStrength;
-    if (dipoles != nullptr)
+    const auto scaled = [=](const Real* values, size_t each, double factor)
     {
-        own.resize(3 * static_cast<size_t>(n));
-        std::transform(dipoles,
-                       dipoles + own.size(),
+        std::vector<Real> own(values != nullptr ? each * static_cast<size_t>(n) : 0);
+        std::transform(own.begin(),
+                       own.end(),
+                       values,
                        own.begin(),
-                       [=](Real mu)
-                       { return static_cast<Real>(rootCoulomb * static_cast<double>(mu)); });
-        ofStrength.assign(strengths, strengths + n);
+                       [factor](Real /*old*/, Real value)
+                       { return static_cast<Real>(factor * static_cast<double>(value)); });
+        return own;
+    };
+    std::vector<Real> dipoles     = scaled(moments.dipoles, 3, rootCoulomb);
+    std::vector<Real> quadrupoles = scaled(moments.quadrupoles, 6, rootCoulomb / 3);
+    std::vector<Real> ofStrength(strengths, strengths + (moments.any() ? n : 0));
+    if (!quadrupoles.empty())
+    {
+        dipoles.resize(3 * static_cast<size_t>(n)); // all have both
     }
-    dipoles_.swap(own);
+    dipoles_.swap(dipoles);
+    quadrupoles_.swap(quadrupoles);
     strengths_.swap(ofStrength);
 }
 
 template<class Real>
-SortedDipoles<Real> SiteFields<Real>::sorted() const
+SortedMoments<Real> SiteFields<Real>::sorted() const
 {
-    if (!anyDipoles())
+    SortedMoments<Real> sorted;
+    for (int k = 0; k < momentCount(degree()); k++)
     {
-        return {};
+        (k < 3 ? sorted.dipole[k] : sorted.quadrupole[k - 3]) = sortedMoments_[k].data();
     }
-    return { sortedDipoles_[0].data(), sortedDipoles_[1].data(), sortedDipoles_[2].data() };
+    return sorted;
 }
 
 template<class Real>
@@ -131,13 +171,13 @@ SiteArrays<Real> SiteFields<Real>::arrays() const
 }
 
 template<class Real>
-void SiteFields<Real>::sortDipoles(const CellList<Real>& list, const Mat3& rotation)
+void SiteFields<Real>::sortMoments(const CellList<Real>& list, const Mat3& rotation)
 {
     const auto count = list.atom().size();
-    for (auto& axis : sortedDipoles_)
+    for (int k = 0; k < momentCount(degree()); k++)
     {
         // kernels gather from the first particle where there is none
-        axis.assign(std::max<size_t>(count, 1), Real(0));
+        sortedMoments_[k].assign(std::max<size_t>(count, 1), Real(0));
     }
     team_.addRanges(static_cast<int>(count),
                     c_grain,
@@ -145,13 +185,27 @@ void SiteFields<Real>::sortDipoles(const CellList<Real>& list, const Mat3& rotat
                     {
                         for (int i = begin; i < end; i++)
                         {
-                            const Vec3 mu = rotation * vectorAt(dipoles_.data(), list.atom()[i]);
-                            for (int k = 0; k < 3; k++)
+                            const auto atom = static_cast<size_t>(list.atom()[i]);
+                            std::array<double, momentCount(2)> moments;
+                            Eigen::Map<Vec3>(moments.data()) =
+                                    rotation * vectorAt(dipoles_.data(), atom);
+                            if (degree() > 1)
                             {
-                                sortedDipoles_[k][i] = static_cast<Real>(mu[k]);
+                                setComponents(rotation * thetaOf(atom) * rotation.transpose(),
+                                              moments.data() + 3);
+                            }
+                            for (int k = 0; k < momentCount(degree()); k++)
+                            {
+                                sortedMoments_[k][i] = static_cast<Real>(moments[k]);
                             }
                         }
                     });
+}
+
+template<class Real>
+Mat3 SiteFields<Real>::thetaOf(size_t particle) const
+{
+    return degree() > 1 ? matrixOf(quadrupoles_.data() + 6 * particle) : Mat3(Mat3::Zero());
 }
 
 template<class Real>
@@ -160,9 +214,10 @@ Vec3 SiteFields<Real>::forceOn(size_t particle,
                                const SiteValues& v) const
 {
     Vec3 force = -static_cast<double>(q[particle]) * Vec3(v[1], v[2], v[3]);
-    if (anyDipoles())
+    if (anyMoments())
     {
         force -= matrixOf(v.data() + c_flatValues) * vectorAt(dipoles_.data(), particle);
+        force -= Vec3(v[c_curvedValues], v[c_curvedValues + 1], v[c_curvedValues + 2]);
     }
     return force;
 }
@@ -207,9 +262,12 @@ void SiteFields<Real>::subtract(const ExcludedPairs& excluded,
             if (isClose_[k] == 0)
             {
                 const Vec3 dipole =
-                        anyDipoles() ? vectorAt(dipoles_.data(), j) : Vec3(Vec3::Zero());
-                const SiteValues v = valuesOf(
-                        static_cast<double>(q[j]), dipole, R, r2, factorsOf(functions, i, j, r2));
+                        anyMoments() ? vectorAt(dipoles_.data(), j) : Vec3(Vec3::Zero());
+                const SiteValues v = valuesOf({ static_cast<double>(q[j]), dipole, thetaOf(j) },
+                                              R,
+                                              r2,
+                                              factorsOf(functions, i, j, r2),
+                                              thetaOf(i));
                 std::transform(sum.begin(), sum.end(), v.begin(), sum.begin(), std::minus<>());
                 const Vec3 force = forceOn(i, q, v);
                 for (int c = 0; c < 6 && wantsVirial_; c++)
@@ -273,11 +331,11 @@ void SiteFields<Real>::begin(const CellList<Real>& list,
     const auto count = list.atom().size();
     for (int k = 0; k < c_siteValues; k++)
     {
-        values_[k].resize(k < c_flatValues || isCurved_ ? count : 0);
+        values_[k].resize(k < siteValueCount(degree(), isCurved_) ? count : 0);
     }
-    if (anyDipoles())
+    if (anyMoments())
     {
-        sortDipoles(list, rotation);
+        sortMoments(list, rotation);
     }
     const bool excludes           = exclusions.count() > 0;
     const ExcludedPairs& excluded = exclusions.bothWays();
@@ -313,7 +371,7 @@ void SiteFields<Real>::addP2p(const CellList<Real>& list,
     task_            = {};
     task_.isRelative = !list.keepsGiven();
     task_.particles  = task_.isRelative ? list.particles() : list.given();
-    task_.dipoles    = sorted();
+    task_.moments    = sorted();
     task_.grid       = &grid;
     task_.ws         = ws;
     task_.cells      = list.occupied().data();
@@ -352,7 +410,7 @@ void SiteFields<Real>::p2m(const CellList<Real>& list,
                            int end,
                            Real* M) const
 {
-    if (anyDipoles())
+    if (anyMoments())
     {
         cpuKernels<Real>().p2mOfSites(list.particles(), sorted(), slots, tables, begin, end, M);
     }
@@ -387,14 +445,15 @@ void SiteFields<Real>::l2p(const CellList<Real>& list,
 template<class Real>
 double SiteFields<Real>::squaredDistances(const Particles<Real>& particles) const
 {
-    double sum                        = 0;
-    const SortedDipoles<Real> dipoles = sorted();
-    for (size_t i = 0; dipoles.any() && i < sortedDipoles_[0].size(); i++)
+    // quadrupoles have no trace
+    double sum = 0;
+    for (size_t i = 0; anyMoments() && i < sortedMoments_[0].size(); i++)
     {
         sum += 2
-               * (static_cast<double>(particles.x[i]) * static_cast<double>(dipoles.x[i])
-                  + static_cast<double>(particles.y[i]) * static_cast<double>(dipoles.y[i])
-                  + static_cast<double>(particles.z[i]) * static_cast<double>(dipoles.z[i]));
+               * (static_cast<double>(particles.x[i]) * static_cast<double>(sortedMoments_[0][i])
+                  + static_cast<double>(particles.y[i]) * static_cast<double>(sortedMoments_[1][i])
+                  + static_cast<double>(particles.z[i])
+                            * static_cast<double>(sortedMoments_[2][i]));
     }
     return sum;
 }
@@ -427,7 +486,7 @@ auto SiteFields<Real>::collect(const CellList<Real>& list,
     for (const Sums& sums : ofChunk)
     {
         all.energy += sums.energy;
-        all.ofDipoles += sums.ofDipoles;
+        all.timesDegree += sums.timesDegree;
         all.capped += sums.capped;
     }
     return all;
@@ -449,31 +508,31 @@ auto SiteFields<Real>::collectRange(const CellList<Real>& list,
     {
         const auto atom = static_cast<size_t>(list.atom()[i]);
         SiteValues v    = {};
-        for (int k = 0; k < (isCurved_ ? c_siteValues : c_flatValues); k++)
+        for (int k = 0; k < siteValueCount(degree(), isCurved_); k++)
         {
             v[k] = static_cast<double>(values_[k][i]);
         }
         v[0] += common.potentialOfBackground;
-        Eigen::Map<Vec3> gradient(v.data() + 1);
-        gradient           = (rotation.transpose() * gradient).eval();
-        const Mat3 hessian = rotation.transpose() * matrixOf(v.data() + c_flatValues) * rotation;
-        for (int c = 0; c < 6; c++)
-        {
-            v[c_flatValues + c] = hessian(c_firstAxis[c], c_secondAxis[c]);
-        }
+        Eigen::Map<Vec3> gradient(v.data() + 1), pull(v.data() + c_curvedValues);
+        gradient = (rotation.transpose() * gradient).eval();
+        pull     = (rotation.transpose() * pull).eval();
+        setComponents(rotation.transpose() * matrixOf(v.data() + c_flatValues) * rotation,
+                      v.data() + c_flatValues);
         for (size_t k = 0; k < c_siteValues && !subtracted_.empty(); k++)
         {
             v[k] += static_cast<double>(subtracted_[atom * c_siteValues + k]);
         }
         const auto charge = static_cast<double>(q[atom]);
         const double ofDipole =
-                anyDipoles() ? 0.5 * vectorAt(dipoles_.data(), atom).dot(gradient) : 0;
-        sums.energy += 0.5 * charge * v[0] + ofDipole;
-        sums.ofDipoles += ofDipole;
+                anyMoments() ? 0.5 * vectorAt(dipoles_.data(), atom).dot(gradient) : 0;
+        const double ofQuadrupole =
+                0.5 * thetaOf(atom).cwiseProduct(matrixOf(v.data() + c_flatValues)).sum();
+        sums.energy += 0.5 * charge * v[0] + ofDipole + ofQuadrupole;
+        sums.timesDegree += ofDipole + 2 * ofQuadrupole;
         if (task.wantsForces)
         {
             const Vec3 force      = forceOn(atom, q, v);
-            const double strength = anyDipoles()
+            const double strength = anyMoments()
                                             ? rootCoulomb * static_cast<double>(strengths_[atom])
                                             : std::abs(charge);
             if (strength > idle)

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief Sites on the CPU: charges with dipoles, and potentials with their derivatives.
+ *  \brief Sites on the CPU: charges with dipoles and quadrupoles, and potentials with their derivatives.
  *
  *  They take the place of near field, P2M, L2P and collection of charges; between these, expansions hold
  *  all that sites have. Each target gathers what all others have at it, without the third law, so that
@@ -36,9 +36,9 @@ public:
     //! \param[in] team  does the work
     explicit SiteFields(Team* team) : team_(*team) {}
 
-    //! As Backend::setDipoles(). \param[in] n  particles
-    void setDipoles(const Real* dipoles, const Real* strengths, int n, double rootCoulomb);
-    bool anyDipoles() const { return !dipoles_.empty(); }
+    //! As Backend::setMoments(). \param[in] n  particles
+    void setMoments(const Moments<Real>& moments, const Real* strengths, int n, double rootCoulomb);
+    bool anyMoments() const { return !dipoles_.empty(); }
 
     /*! \brief Begins an evaluation of sorted particles: values of excluded pairs, and which of them P2P leaves
      *         out.
@@ -46,7 +46,7 @@ public:
      *  \param[in] x, q      [n][3] and scaled charges [n], before sorting
      *  \param[in] functions      what pairs have in place of 1/r
      *  \param[in] closeDistance  nm: nearer pairs are left out
-     *  \param[in] isCurved  whether second derivatives are needed: with dipoles forces do
+     *  \param[in] isCurved  whether second derivatives are needed: with moments forces do
      *  \param[in] virial    whether it is wanted */
     void begin(const CellList<Real>& list,
                const Exclusions<Real>& exclusions,
@@ -82,7 +82,7 @@ public:
              const Real* L,
              double curvature,
              double* virial) const;
-    //! 2 sum of mu.b over the particles, b from the centre of their cell, nm^2: what dipoles add to q |b|^2.
+    //! 2 sum of mu.b over the particles, b from the centre of their cell, nm^2: what moments add to q |b|^2.
     double squaredDistances(const Particles<Real>& particles) const;
 
     //! Adds the virials of the near field and of excluded pairs, after their runs.
@@ -91,8 +91,8 @@ public:
     //! Sums over sites.
     struct Sums
     {
-        double energy = 0, ofDipoles = 0; //!< the latter is a part of it, see StageSums
-        double capped = 0;                //!< see Backend::cappedFields()
+        double energy = 0, timesDegree = 0; //!< see StageSums
+        double capped = 0;                  //!< see Backend::cappedFields()
     };
     //! What is the same for all sites.
     struct Common
@@ -109,10 +109,11 @@ public:
                  const Common& common);
 
 private:
-    SortedDipoles<Real> sorted() const;
+    SortedMoments<Real> sorted() const;
+    int degree() const { return !anyMoments() ? 0 : quadrupoles_.empty() ? 1 : 2; }
     SiteArrays<Real> arrays() const;
-    //! Dipoles in the order of the list, in the frame of the operators.
-    void sortDipoles(const CellList<Real>& list, const Mat3& rotation);
+    //! Moments in the order of the list, in the frame of the operators.
+    void sortMoments(const CellList<Real>& list, const Mat3& rotation);
     //! Subtracts the excluded pairs of particles [begin, end) that are not close, and marks those that are.
     void subtract(const ExcludedPairs& excluded,
                   const Mat3& box,
@@ -122,6 +123,8 @@ private:
                   double closeDistance,
                   int begin,
                   int end);
+    //! The theta of a particle, scaled.
+    Mat3 thetaOf(size_t particle) const;
     //! The force of a site that has these values.
     Vec3 forceOn(size_t particle, const std::vector<Real>& q, const SiteValues& v) const;
     void listClosePairs(const ExcludedPairs& excluded, const CellList<Real>& list);
@@ -134,9 +137,10 @@ private:
                       int end);
 
     Team& team_;
-    std::vector<Real> dipoles_;   //!< scaled, [n][3]; empty: there are none
-    std::vector<Real> strengths_; //!< e, [n]; empty: those of the charges
-    std::array<std::vector<Real>, 3> sortedDipoles_;
+    std::vector<Real> dipoles_;     //!< scaled, [n][3]; empty: there are no moments
+    std::vector<Real> quadrupoles_; //!< theta, scaled, [n][6]; empty: there are none
+    std::vector<Real> strengths_;   //!< e, [n]; empty: those of the charges
+    std::array<std::vector<Real>, momentCount(2)> sortedMoments_;
     bool isCurved_ = false;
     std::array<std::vector<Real>, c_siteValues> values_; //!< sorted, in the frame of the operators
 

@@ -2,10 +2,11 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief What the kernels of sites read and fill: charges and dipoles, potentials and their derivatives.
+ *  \brief What the kernels of sites read and fill: charges and moments, potentials and their derivatives.
  *
- *  A site is a particle with a charge q and a dipole mu, the operator q + mu.grad on 1/r. Formulas: Stone,
- *  The Theory of Intermolecular Forces, Oxford University Press (2013), chapter 3.
+ *  A site is a particle with a charge q, a dipole mu and a traceless quadrupole Theta, the operator
+ *  q + mu.grad + theta:grad grad on 1/r with theta = Theta/3. Formulas: Stone, The Theory of Intermolecular
+ *  Forces, Oxford University Press (2013), chapter 3.
  */
 #ifndef FARFIELD_CPU_SITE_KERNELS_H
 #define FARFIELD_CPU_SITE_KERNELS_H
@@ -21,18 +22,33 @@ namespace farfield
 template<class Real>
 struct NearFunctionTask;
 
-//! Dipoles of sorted particles, scaled as charges, e nm, in the frame of the operators; null: there are none.
+//! Moments of sorted particles, scaled as charges, in the frame of the operators; null: there are none.
 template<class Real>
-struct SortedDipoles
+struct SortedMoments
 {
-    const Real *x = nullptr, *y = nullptr, *z = nullptr;
-    bool any() const { return x != nullptr; }
+    const Real* dipole[3]     = {}; //!< e nm
+    const Real* quadrupole[6] = {}; //!< theta, e nm^2: xx yy zz xy xz yz
+    bool any() const { return dipole[0] != nullptr; }
+    //! The highest degree; where there are quadrupoles, there are dipoles.
+    int degree() const { return !any() ? 0 : quadrupole[0] == nullptr ? 1 : 2; }
 };
 
-//! The values of a site: potential, gradient, and second derivatives xx yy zz xy xz yz.
-constexpr int c_siteValues = 10;
-//! Those without second derivatives.
-constexpr int c_flatValues = 4;
+//! Components of moments up to a degree.
+constexpr int momentCount(int degree)
+{
+    return degree == 0 ? 0 : degree == 1 ? 3 : 9;
+}
+
+/*! \brief The values of a site: potential, gradient, second derivatives xx yy zz xy xz yz, and with quadrupoles
+ *         third derivatives times its own theta, three. */
+constexpr int c_siteValues = 13;
+//! Those without second derivatives, and those without third ones.
+constexpr int c_flatValues = 4, c_curvedValues = 10;
+//! How many there are. \param[in] degree  of moments \param[in] isCurved  whether there are second derivatives
+constexpr int siteValueCount(int degree, bool isCurved)
+{
+    return !isCurved ? c_flatValues : degree < 2 ? c_curvedValues : c_siteValues;
+}
 //! Axes of second derivatives.
 constexpr int c_firstAxis[6] = { 0, 1, 2, 0, 0, 1 }, c_secondAxis[6] = { 0, 1, 2, 1, 2, 2 };
 
@@ -41,7 +57,7 @@ template<class Real>
 struct SiteArrays
 {
     Real* of[c_siteValues];
-    bool isCurved; //!< whether there are second derivatives
+    bool isCurved; //!< whether there are second derivatives, and with quadrupoles third ones
 };
 
 //! What the near field of sites needs.
@@ -49,7 +65,7 @@ template<class Real>
 struct SiteTask
 {
     Particles<Real> particles; //!< as in NearTask
-    SortedDipoles<Real> dipoles;
+    SortedMoments<Real> moments;
     const Grid* grid;
     int ws;
     bool isRelative;     //!< as in NearTask

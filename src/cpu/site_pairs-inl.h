@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief P2P of sites: charges and dipoles of near cells, to potentials with their derivatives.
+ *  \brief P2P of sites: charges and moments of near cells, to potentials with their derivatives.
  *
  *  Compiled once per instruction set, see cpu_kernels.cpp.
  */
@@ -34,7 +34,7 @@ template<class Real>
 struct StagedSites
 {
     Real *x, *y, *z, *q;
-    Real* dipole[3]; //!< null: there are none
+    Real* moment[9]; //!< those of SortedMoments, dipole first; null: there are none
     Real* width;     //!< as in NearFunctionTask; null: there are none
     int count;       //!< padded to whole vectors
 };
@@ -52,7 +52,7 @@ template<class Real>
 struct LeftOutSite
 {
     int source;
-    Real x, y, z, q, dipole[3];
+    Real x, y, z, q, moment[9];
 };
 
 template<class Real>
@@ -60,18 +60,25 @@ StagedSites<Real> stageSites(const SiteTask<Real>& task,
                              const Stretches<Real>& stretches,
                              std::vector<Real>* room)
 {
-    const int L      = lanesOf<Real>();
-    const int total  = stretches.endOfStaged();
-    const int padded = (total + L - 1) / L * L;
-    if (room->size() < static_cast<size_t>(8 * padded + L))
+    const int L       = lanesOf<Real>();
+    const int total   = stretches.endOfStaged();
+    const int padded  = (total + L - 1) / L * L;
+    const int moments = momentCount(task.moments.degree());
+    const int arrays  = 5 + moments;
+    if (room->size() < static_cast<size_t>(arrays * padded + L))
     {
-        room->resize(static_cast<size_t>(16 * padded + L));
+        room->resize(static_cast<size_t>(2 * arrays * padded + L));
     }
     Real* base          = alignedIn(room);
     const auto array    = [&](int k) { return base + static_cast<size_t>(k) * padded; };
     StagedSites<Real> s = { array(0), array(1), array(2), array(3), {}, nullptr, padded };
+    s.width             = task.functions != nullptr ? array(4) : nullptr;
+    for (int k = 0; k < moments; k++)
+    {
+        s.moment[k] = array(5 + k);
+    }
     // far away, and nothing there
-    for (int k = 0; k < 8; k++)
+    for (int k = 0; k < arrays; k++)
     {
         std::fill(array(k) + total, array(k) + padded, k < 3 ? Real(1e3) : Real(0));
     }
@@ -92,20 +99,13 @@ StagedSites<Real> stageSites(const SiteTask<Real>& task,
         copy(task.particles.q, s.q, 0);
         if (task.functions != nullptr)
         {
-            copy(task.functions->width, array(7), 0);
+            copy(task.functions->width, s.width, 0);
         }
-        if (task.dipoles.any())
+        for (int k = 0; k < moments; k++)
         {
-            copy(task.dipoles.x, array(4), 0);
-            copy(task.dipoles.y, array(5), 0);
-            copy(task.dipoles.z, array(6), 0);
+            copy(k < 3 ? task.moments.dipole[k] : task.moments.quadrupole[k - 3], s.moment[k], 0);
         }
     }
-    for (int axis = 0; axis < 3 && task.dipoles.any(); axis++)
-    {
-        s.dipole[axis] = array(4 + axis);
-    }
-    s.width = task.functions != nullptr ? array(7) : nullptr;
     return s;
 }
 
@@ -150,13 +150,124 @@ HWY_INLINE void applyFunction(const NearFunctionTask<Real>& functions,
     }
 }
 
+//! A symmetric matrix, xx yy zz xy xz yz, times a vector.
+template<class Real>
+HWY_INLINE void timesVector(const Vec<Real>* m, const Vec<Real>* v, Vec<Real>* product)
+{
+    product[0] = hn::MulAdd(m[0], v[0], hn::MulAdd(m[3], v[1], hn::Mul(m[4], v[2])));
+    product[1] = hn::MulAdd(m[3], v[0], hn::MulAdd(m[1], v[1], hn::Mul(m[5], v[2])));
+    product[2] = hn::MulAdd(m[4], v[0], hn::MulAdd(m[5], v[1], hn::Mul(m[2], v[2])));
+}
+
+template<class Real>
+HWY_INLINE auto dotProduct(const Vec<Real>* a, const Vec<Real>* b)
+{
+    return hn::MulAdd(a[0], b[0], hn::MulAdd(a[1], b[1], hn::Mul(a[2], b[2])));
+}
+
+/*! \brief What sources have along R and besides, at some of their derivatives.
+ *
+ *  With R from the source to the target, B0 = 1/R, B_k+1 = (2 k + 1) B_k/R^2, b = mu.R, c = R.theta R and
+ *  s_k = q B_k + b B_k+1 + c B_k+2, w_k = mu B_k + 2 theta R B_k+1, phi is s_0, and its derivatives are
+ *
+ *      phi_a   = w1_a - s1 R_a
+ *      phi_ab  = s2 R_a R_b - s1 d_ab - (R_a w2_b + w2_a R_b) + 2 B2 theta_ab
+ *      phi_abc = -s3 R_a R_b R_c + (s2 R_a - w2_a) d_bc + ... + R_a R_b w3_c + ... - 2 B3 R_a theta_bc - ...
+ *
+ *  with all cyclic permutations, and the Kronecker symbol d. */
+template<int Degree, class Real>
+struct SourceMoments
+{
+    Vec<Real> q, b, c;
+    Vec<Real> mu[3], theta[6], thetaR[3];
+
+    HWY_INLINE SourceMoments(const StagedSites<Real>& s, int j, const Vec<Real>* R)
+    {
+        const Tag<Real> d;
+        q = hn::Load(d, s.q + j);
+        for (int k = 0; k < 3 && Degree > 0; k++)
+        {
+            mu[k] = hn::Load(d, s.moment[k] + j);
+        }
+        b = Degree > 0 ? dotProduct<Real>(mu, R) : hn::Zero(d);
+        for (int k = 0; k < 6 && Degree > 1; k++)
+        {
+            theta[k] = hn::Load(d, s.moment[3 + k] + j);
+        }
+        c = hn::Zero(d);
+        if (Degree > 1)
+        {
+            timesVector<Real>(theta, R, thetaR);
+            c = dotProduct<Real>(thetaR, R);
+        }
+    }
+    //! s_k
+    HWY_INLINE Vec<Real> along(const Vec<Real>* B, int k) const
+    {
+        auto sum = hn::Mul(q, B[k]);
+        sum      = Degree > 0 ? hn::MulAdd(b, B[k + 1], sum) : sum;
+        return Degree > 1 ? hn::MulAdd(c, B[k + 2], sum) : sum;
+    }
+    //! w_k
+    HWY_INLINE void besides(const Vec<Real>* B, int k, Vec<Real>* w) const
+    {
+        const Tag<Real> d;
+        for (int axis = 0; axis < 3; axis++)
+        {
+            w[axis] = hn::Mul(B[k], mu[axis]);
+            if (Degree > 1)
+            {
+                const auto twice = hn::Add(B[k + 1], B[k + 1]);
+                w[axis]          = hn::MulAdd(twice, thetaR[axis], w[axis]);
+            }
+        }
+    }
+};
+
+//! Third derivatives times the theta of the target, see SourceMoments.
+template<class Real>
+HWY_INLINE void pullOfSource(const SourceMoments<2, Real>& source,
+                             const Vec<Real>* B,
+                             const Vec<Real>* R,
+                             const Vec<Real>* ofTarget,
+                             Vec<Real>* pull)
+{
+    const Tag<Real> d;
+    const auto two = hn::Set(d, Real(2));
+    Vec<Real> w2[3], w3[3], u[3], turned[3], pulled[3];
+    source.besides(B, 2, w2);
+    source.besides(B, 3, w3);
+    timesVector<Real>(ofTarget, R, u);
+    timesVector<Real>(ofTarget, w2, turned);
+    timesVector<Real>(source.theta, u, pulled);
+    const auto c    = dotProduct<Real>(u, R);
+    const auto both = hn::MulAdd(two,
+                                 hn::MulAdd(ofTarget[3],
+                                            source.theta[3],
+                                            hn::MulAdd(ofTarget[4],
+                                                       source.theta[4],
+                                                       hn::Mul(ofTarget[5], source.theta[5]))),
+                                 dotProduct<Real>(ofTarget, source.theta));
+    // the factor of R: 2 (u.w3 - B3 theta:theta) - s3 c
+    const auto ofR =
+            hn::NegMulAdd(source.along(B, 3),
+                          c,
+                          hn::Mul(two, hn::NegMulAdd(B[3], both, dotProduct<Real>(u, w3))));
+    const auto ofU  = hn::Mul(two, source.along(B, 2));
+    const auto four = hn::Mul(hn::Set(d, Real(4)), B[3]);
+    for (int a = 0; a < 3; a++)
+    {
+        pull[a] = hn::MulAdd(ofU, u[a], hn::MulAdd(c, w3[a], hn::Mul(ofR, R[a])));
+        pull[a] = hn::NegMulAdd(two, turned[a], hn::NegMulAdd(four, pulled[a], pull[a]));
+    }
+}
+
 /*! \brief The values of a target, [value].
  *  \param[in,out] virial  of the pairs, for Virial
  *
- *  With R from the source to the target, B0 = 1/R, B1 = B0/R^2, B2 = 3 B1/R^2 and B3 = 5 B2/R^2. A charge at
- *  the target has the potential of P2P there, see targetBlock(), and no derivatives.
+ *  A charge at the target has the potential of P2P there, see targetBlock(), and no derivatives.
  *  \param[in] targetCharge  of the target, whose staged charge is 0 */
-template<SitePairs Pairs, bool Dipoles, bool Curved, bool Virial, class Real>
+template<SitePairs Pairs, int Degree, bool Curved, bool Virial, class Real>
 HWY_INLINE void siteRow(const SiteTask<Real>& task,
                         const StagedSites<Real>& s,
                         int target,
@@ -165,6 +276,7 @@ HWY_INLINE void siteRow(const SiteTask<Real>& task,
                         TensorSum<Real>* virial)
 {
     constexpr Real c_atOnePlace = Real(1e10);
+    constexpr int c_values      = siteValueCount(Degree, Curved);
     const Tag<Real> d;
     const int L        = lanesOf<Real>();
     const auto x       = hn::Set(d, s.x[target]);
@@ -172,10 +284,10 @@ HWY_INLINE void siteRow(const SiteTask<Real>& task,
     const auto z       = hn::Set(d, s.z[target]);
     const auto rescale = hn::Set(d, 1 / c_rootScale<Real>);
     const auto charge  = hn::Set(d, targetCharge);
-    Vec<Real> ofTarget[3]; // its dipole
-    for (int k = 0; k < 3 && Dipoles; k++)
+    Vec<Real> ofTarget[9]; // its moments
+    for (int k = 0; k < momentCount(Degree); k++)
     {
-        ofTarget[k] = hn::Set(d, s.dipole[k][target]);
+        ofTarget[k] = hn::Set(d, s.moment[k][target]);
     }
     Vec<Real> v[c_siteValues];
     std::fill_n(v, c_siteValues, hn::Zero(d));
@@ -184,8 +296,7 @@ HWY_INLINE void siteRow(const SiteTask<Real>& task,
         const Vec<Real> R[3] = { hn::Sub(x, hn::Load(d, s.x + j)),
                                  hn::Sub(y, hn::Load(d, s.y + j)),
                                  hn::Sub(z, hn::Load(d, s.z + j)) };
-        const auto q         = hn::Load(d, s.q + j);
-        const auto r2        = hn::MulAdd(R[0], R[0], hn::MulAdd(R[1], R[1], hn::Mul(R[2], R[2])));
+        const auto r2        = dotProduct<Real>(R, R);
         auto here            = hn::Eq(r2, hn::Zero(d));
         auto safe            = r2;
         Vec<Real> width, other; // of near functions, of both particles
@@ -207,90 +318,86 @@ HWY_INLINE void siteRow(const SiteTask<Real>& task,
             safe             = hn::IfThenElse(soft, hn::Max(r2, least), r2);
         }
         safe = hn::IfThenElse(here, hn::Set(d, Real(1)), safe);
-        Vec<Real> B[4];
+        Vec<Real> B[6];
         B[0]         = hn::IfThenZeroElse(here, hn::Mul(rescale, scaledInverseRoot(safe)));
         const auto w = hn::Mul(B[0], B[0]);
         B[1]         = hn::Mul(B[0], w);
-        B[2]         = hn::Mul(hn::Mul(hn::Set(d, Real(3)), B[1]), w);
-        B[3]         = hn::Mul(hn::Mul(hn::Set(d, Real(5)), B[2]), w);
+        for (int k = 2; k < 6; k++)
+        {
+            B[k] = hn::Mul(hn::Mul(hn::Set(d, Real(2 * k - 1)), B[k - 1]), w);
+        }
         if constexpr (Pairs != SitePairs::Plain)
         {
             applyFunction<Pairs, Real>(*task.functions, safe, B[0], width, other, wide, B);
         }
-        const auto B0 = B[0], B1 = B[1], B2 = B[2];
-        // the potential, -1/R times the slope, and the part of second derivatives along R
-        auto value = hn::Mul(q, B0);
-        auto slope = hn::Mul(q, B1);
-        auto along = hn::Mul(q, B2);
-        Vec<Real> mu[3];
-        if (Dipoles)
+        const SourceMoments<Degree, Real> source(s, j, R);
+        const auto slope = source.along(B, 1);
+        v[0]             = hn::Add(v[0],
+                       hn::IfThenElse(here,
+                                      hn::Mul(source.q, hn::Set(d, c_atOnePlace)),
+                                      source.along(B, 0)));
+        Vec<Real> gradient[3], w1[3];
+        if (Degree > 0)
         {
-            for (int k = 0; k < 3; k++)
-            {
-                mu[k] = hn::Load(d, s.dipole[k] + j);
-            }
-            const auto b = hn::MulAdd(mu[0], R[0], hn::MulAdd(mu[1], R[1], hn::Mul(mu[2], R[2])));
-            value        = hn::MulAdd(b, B1, value);
-            slope        = hn::MulAdd(b, B2, slope);
-            along        = hn::MulAdd(b, B[3], along);
+            source.besides(B, 1, w1);
         }
-        value = hn::IfThenElse(here, hn::Mul(q, hn::Set(d, c_atOnePlace)), value);
-        v[0]  = hn::Add(v[0], value);
-        Vec<Real> gradient[3];
         for (int k = 0; k < 3; k++)
         {
             gradient[k] = hn::Mul(slope, R[k]);
-            gradient[k] = Dipoles ? hn::MulSub(B1, mu[k], gradient[k]) : hn::Neg(gradient[k]);
+            gradient[k] = Degree > 0 ? hn::Sub(w1[k], gradient[k]) : hn::Neg(gradient[k]);
             v[1 + k]    = hn::Add(v[1 + k], gradient[k]);
         }
-        Vec<Real> t[3]; // along R, less B2 mu, which is there twice
+        Vec<Real> hessian[6], pull[3];
         if (Curved)
         {
+            const auto along = source.along(B, 2);
+            Vec<Real> t[3], w2[3]; // along R, less w2, which is there twice
+            if (Degree > 0)
+            {
+                source.besides(B, 2, w2);
+            }
             for (int k = 0; k < 3; k++)
             {
                 t[k] = hn::Mul(along, R[k]);
-                if (Dipoles)
+                t[k] = Degree > 0 ? hn::Sub(t[k], w2[k]) : t[k];
+            }
+            for (int c = 0; c < 6; c++)
+            {
+                const int a = c_firstAxis[c], b = c_secondAxis[c];
+                hessian[c] = hn::Mul(t[a], R[b]);
+                hessian[c] = Degree > 0 ? hn::NegMulAdd(R[a], w2[b], hessian[c]) : hessian[c];
+                hessian[c] = Degree > 1
+                                     ? hn::MulAdd(hn::Add(B[2], B[2]), source.theta[c], hessian[c])
+                                     : hessian[c];
+                hessian[c] = a == b ? hn::Sub(hessian[c], slope) : hessian[c];
+                v[c_flatValues + c] = hn::Add(v[c_flatValues + c], hessian[c]);
+            }
+            if constexpr (Degree > 1)
+            {
+                pullOfSource<Real>(source, B, R, ofTarget + 3, pull);
+                for (int k = 0; k < 3; k++)
                 {
-                    mu[k] = hn::Mul(B2, mu[k]);
-                    t[k]  = hn::Sub(t[k], mu[k]);
+                    v[c_curvedValues + k] = hn::Add(v[c_curvedValues + k], pull[k]);
                 }
             }
-            const auto second = [&](int a, int b, Vec<Real> sum) HWY_ATTR
-            {
-                sum = hn::MulAdd(t[a], R[b], sum);
-                return Dipoles ? hn::NegMulAdd(R[a], mu[b], sum) : sum;
-            };
-            v[4] = hn::Sub(second(0, 0, v[4]), slope);
-            v[5] = hn::Sub(second(1, 1, v[5]), slope);
-            v[6] = hn::Sub(second(2, 2, v[6]), slope);
-            v[7] = second(0, 1, v[7]);
-            v[8] = second(0, 2, v[8]);
-            v[9] = second(1, 2, v[9]);
         }
         if (Virial)
         {
-            // the force of the pair, from its gradient and its second derivatives
-            Vec<Real> force[3];
-            auto alongR = hn::Zero(d), ofDipoles = hn::Zero(d);
-            for (int k = 0; k < 3 && Dipoles; k++)
+            Vec<Real> force[3], ofDipole[3];
+            if (Degree > 0)
             {
-                alongR    = hn::MulAdd(ofTarget[k], R[k], alongR);
-                ofDipoles = hn::MulAdd(ofTarget[k], mu[k], ofDipoles);
+                timesVector<Real>(hessian, ofTarget, ofDipole);
             }
             for (int k = 0; k < 3; k++)
             {
                 force[k] = hn::Neg(hn::Mul(charge, gradient[k]));
-                if (Dipoles)
-                {
-                    force[k] = hn::NegMulAdd(t[k], alongR, force[k]);
-                    force[k] = hn::MulAdd(R[k], ofDipoles, force[k]);
-                    force[k] = hn::MulAdd(slope, ofTarget[k], force[k]);
-                }
+                force[k] = Degree > 0 ? hn::Sub(force[k], ofDipole[k]) : force[k];
+                force[k] = Degree > 1 ? hn::Sub(force[k], pull[k]) : force[k];
             }
             virial->add(R[0], R[1], R[2], force[0], force[1], force[2]);
         }
     }
-    for (int k = 0; k < (Curved ? c_siteValues : c_flatValues); k++)
+    for (int k = 0; k < c_values; k++)
     {
         values[k] = hn::GetLane(hn::SumOfLanes(d, v[k]));
     }
@@ -329,10 +436,9 @@ void leaveOut(const SiteTask<Real>& task,
                     s.y[j] = s.y[target];
                     s.z[j] = s.z[target];
                     s.q[j] = 0;
-                    for (int axis = 0; axis < 3 && task.dipoles.any(); axis++)
+                    for (int k = 0; k < momentCount(task.moments.degree()); k++)
                     {
-                        site.dipole[axis] = s.dipole[axis][j];
-                        s.dipole[axis][j] = 0;
+                        site.moment[k] = std::exchange(s.moment[k][j], Real(0));
                     }
                     left->push_back(site);
                 });
@@ -349,14 +455,14 @@ void putBack(const std::vector<LeftOutSite<Real>>& left, const StagedSites<Real>
         s.y[site.source] = site.y;
         s.z[site.source] = site.z;
         s.q[site.source] = site.q;
-        for (int axis = 0; axis < 3 && s.dipole[axis] != nullptr; axis++)
+        for (int k = 0; k < 9 && s.moment[k] != nullptr; k++)
         {
-            s.dipole[axis][site.source] = site.dipole[axis];
+            s.moment[k][site.source] = site.moment[k];
         }
     }
 }
 
-template<SitePairs Pairs, bool Dipoles, bool Curved, bool Virial, class Real>
+template<SitePairs Pairs, int Degree, bool Curved, bool Virial, class Real>
 void p2pOfCells(const SiteTask<Real>& task, int begin, int end)
 {
     Stretches<Real> stretches(*task.grid,
@@ -376,9 +482,9 @@ void p2pOfCells(const SiteTask<Real>& task, int begin, int end)
         {
             // those of the cell itself are met already
             std::fill_n(s.q, own.count, Real(0));
-            for (int axis = 0; axis < 3 && Dipoles; axis++)
+            for (int k = 0; k < momentCount(Degree); k++)
             {
-                std::fill_n(s.dipole[axis], own.count, Real(0));
+                std::fill_n(s.moment[k], own.count, Real(0));
             }
         }
         if (leavesOut)
@@ -394,9 +500,9 @@ void p2pOfCells(const SiteTask<Real>& task, int begin, int end)
             }
             Real values[c_siteValues];
             const Real charge = std::exchange(s.q[i], Real(0));
-            siteRow<Pairs, Dipoles, Curved, Virial>(task, s, i, charge, values, &virial);
+            siteRow<Pairs, Degree, Curved, Virial>(task, s, i, charge, values, &virial);
             s.q[i] = charge;
-            for (int value = 0; value < (Curved ? c_siteValues : c_flatValues); value++)
+            for (int value = 0; value < siteValueCount(Degree, Curved); value++)
             {
                 Real& to = task.values.of[value][own.first + i];
                 to       = values[value] + (Pairs == SitePairs::Farther ? to : Real(0));
@@ -415,39 +521,44 @@ void p2pOfCells(const SiteTask<Real>& task, int begin, int end)
     }
 }
 
-template<bool Dipoles, class Real>
-void p2pWithDipoles(const SiteTask<Real>& task, int begin, int end)
+template<int Degree, class Real>
+void p2pOfDegree(const SiteTask<Real>& task, int begin, int end)
 {
     const bool isCurved = task.values.isCurved;
-    if (task.functions != nullptr)
+    if constexpr (Degree < 2)
     {
-        constexpr auto c_near = SitePairs::Near, c_farther = SitePairs::Farther;
-        const auto of      = isCurved ? p2pOfCells<c_near, Dipoles, true, false, Real>
-                                      : p2pOfCells<c_near, Dipoles, false, false, Real>;
-        const auto farther = isCurved ? p2pOfCells<c_farther, Dipoles, true, false, Real>
-                                      : p2pOfCells<c_farther, Dipoles, false, false, Real>;
-        of(task, begin, end);
-        if (task.farther != nullptr)
+        if (task.functions != nullptr)
         {
-            farther(task, begin, end);
+            constexpr auto c_near = SitePairs::Near, c_farther = SitePairs::Farther;
+            const auto of      = isCurved ? p2pOfCells<c_near, Degree, true, false, Real>
+                                          : p2pOfCells<c_near, Degree, false, false, Real>;
+            const auto farther = isCurved ? p2pOfCells<c_farther, Degree, true, false, Real>
+                                          : p2pOfCells<c_farther, Degree, false, false, Real>;
+            of(task, begin, end);
+            if (task.farther != nullptr)
+            {
+                farther(task, begin, end);
+            }
+            return;
         }
-        return;
     }
     constexpr auto c_plain = SitePairs::Plain;
-    // the virial of dipoles is of forces, which need second derivatives
+    // the virial of moments is of forces, which need second derivatives
     const auto of = task.virials == nullptr
-                            ? isCurved ? p2pOfCells<c_plain, Dipoles, true, false, Real>
-                                       : p2pOfCells<c_plain, Dipoles, false, false, Real>
-                    : isCurved ? p2pOfCells<c_plain, Dipoles, true, true, Real>
-                               : p2pOfCells<c_plain, false, false, true, Real>;
+                            ? isCurved ? p2pOfCells<c_plain, Degree, true, false, Real>
+                                       : p2pOfCells<c_plain, Degree, false, false, Real>
+                    : isCurved ? p2pOfCells<c_plain, Degree, true, true, Real>
+                               : p2pOfCells<c_plain, 0, false, true, Real>;
     of(task, begin, end);
 }
 
 template<class Real>
 void p2pOfSites(const SiteTask<Real>& task, int begin, int end)
 {
-    const auto of = task.dipoles.any() ? p2pWithDipoles<true, Real> : p2pWithDipoles<false, Real>;
-    of(task, begin, end);
+    constexpr decltype(&p2pOfSites<Real>) c_ofDegree[] = { p2pOfDegree<0, Real>,
+                                                           p2pOfDegree<1, Real>,
+                                                           p2pOfDegree<2, Real> };
+    c_ofDegree[task.moments.degree()](task, begin, end);
 }
 
 } // namespace HWY_NAMESPACE

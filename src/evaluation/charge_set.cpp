@@ -70,30 +70,41 @@ bool ParticleNumbers::standFor(const ParticleNumbers& now) const
 template<class Real>
 void ChargeSet<Real>::setCharges(const Real* q, int n)
 {
-    set({ q, q + n }, n == count_ ? dipoles_ : std::vector<Real>());
+    set({ q, q + n }, n == count_ ? moments_ : OwnMoments<Real>());
 }
 
 template<class Real>
 void ChargeSet<Real>::setDipoles(const Real* dipoles)
 {
-    std::vector<Real> own;
-    if (dipoles != nullptr)
+    OwnMoments<Real> own = moments_;
+    own.dipoles.assign(dipoles, dipoles + (dipoles != nullptr ? 3 * charges_.size() : 0));
+    set(charges_, std::move(own));
+}
+
+template<class Real>
+void ChargeSet<Real>::setQuadrupoles(const Real* quadrupoles)
+{
+    OwnMoments<Real> own = moments_;
+    own.quadrupoles.assign(quadrupoles,
+                           quadrupoles + (quadrupoles != nullptr ? 6 * charges_.size() : 0));
+    for (auto q = own.quadrupoles.begin(); q != own.quadrupoles.end(); q += 6)
     {
-        own.assign(dipoles, dipoles + 3 * static_cast<size_t>(count_));
+        const Real third = (q[0] + q[1] + q[2]) / 3;
+        std::transform(q, q + 3, q, [third](Real value) { return value - third; });
     }
     set(charges_, std::move(own));
 }
 
 template<class Real>
-void ChargeSet<Real>::set(std::vector<Real> charges, std::vector<Real> dipoles)
+void ChargeSet<Real>::set(std::vector<Real> charges, OwnMoments<Real> moments)
 {
     const auto n = static_cast<int>(charges.size());
-    std::vector<Real> strengths(dipoles.empty() ? 0 : charges.size());
+    std::vector<Real> strengths(moments.any() ? charges.size() : 0);
     for (size_t i = 0; i < strengths.size(); i++)
     {
-        strengths[i] = strengthOf(charges[i], dipoles.data() + 3 * i);
+        strengths[i] = strengthOf(charges[i], moments.view(), i);
     }
-    const std::vector<Real>& strong = dipoles.empty() ? charges : strengths;
+    const std::vector<Real>& strong = moments.any() ? strengths : charges;
     std::vector<char> isCharged(n);
     std::transform(strong.begin(),
                    strong.end(),
@@ -104,7 +115,7 @@ void ChargeSet<Real>::set(std::vector<Real> charges, std::vector<Real> dipoles)
     ExcludedPairs none;
     none.offsets.assign(isOtherCount ? static_cast<size_t>(n) + 1 : 0, 0);
     ChargeSums sums(strong);
-    if (!dipoles.empty())
+    if (moments.any())
     {
         sums.net = ChargeSums(charges).net;
     }
@@ -115,7 +126,7 @@ void ChargeSet<Real>::set(std::vector<Real> charges, std::vector<Real> dipoles)
     }
     try
     {
-        giveToBackend(charges, dipoles, strengths, takesPart);
+        giveToBackend(charges, moments.view(), strengths, takesPart);
     }
     catch (...)
     {
@@ -130,7 +141,7 @@ void ChargeSet<Real>::set(std::vector<Real> charges, std::vector<Real> dipoles)
         backend_->setNearPairs(nearPairs_);
     }
     charges_.swap(charges);
-    dipoles_.swap(dipoles);
+    std::swap(moments_, moments);
     strengths_.swap(strengths);
     pairsStand_ = pairsStand_ && !isOtherCount && takesPart == takesPart_;
     count_      = n;
@@ -144,22 +155,22 @@ void ChargeSet<Real>::set(std::vector<Real> charges, std::vector<Real> dipoles)
 
 template<class Real>
 void ChargeSet<Real>::giveToBackend(const std::vector<Real>& charges,
-                                    const std::vector<Real>& dipoles,
+                                    const Moments<Real>& moments,
                                     const std::vector<Real>& strengths,
                                     const std::vector<char>& takesPart)
 {
     std::vector<Real> own = charges;
     for (size_t i = 0; i < own.size(); i++)
     {
-        // those that have a dipole alone take part with an idle charge
+        // those that have a moment alone take part with an idle charge
         own[i] = takesPart[i] != 0 && own[i] == 0 ? static_cast<Real>(c_idleCharge<Real>) : own[i];
     }
     backend_->setCharges(own.data(), static_cast<int>(own.size()));
     isGiven_ = false;
-    if (backendHasDipoles_ || !dipoles.empty())
+    if (backendHasMoments_ || moments.any())
     {
-        backend_->setDipoles(dipoles.empty() ? nullptr : dipoles.data(), strengths.data());
-        backendHasDipoles_ = !dipoles.empty();
+        backend_->setMoments(moments, strengths.data());
+        backendHasMoments_ = moments.any();
     }
     isGiven_ = true;
 }
@@ -168,7 +179,7 @@ template<class Real>
 void ChargeSet<Real>::lend(const std::vector<Real>& charges, const std::vector<Real>& dipoles)
 {
     const std::vector<char> all(charges.size(), 1);
-    giveToBackend(charges, dipoles, charges, all);
+    giveToBackend(charges, { dipoles.data(), nullptr }, charges, all);
     isGiven_    = false;
     pairsStand_ = pairsStand_ && charged() > 0;
     if (charged() == 0)
@@ -196,7 +207,7 @@ void ChargeSet<Real>::letAllTakePart()
     {
         try
         {
-            set(charges_, dipoles_);
+            set(charges_, moments_);
         }
         catch (...)
         {

@@ -67,18 +67,36 @@ struct ParticleNumbers
 //! So few particles that sums over all pairs are no great expense, nor are some more evaluations.
 constexpr int c_fewParticles = 20000;
 
-/*! \brief How strong a particle with a dipole is, e: what its charge and its dipole have at this distance
+//! Owns Moments of all particles; empty: there are none.
+template<class Real>
+struct OwnMoments
+{
+    std::vector<Real> dipoles, quadrupoles;
+    bool any() const { return !dipoles.empty() || !quadrupoles.empty(); }
+    Moments<Real> view() const
+    {
+        return { dipoles.empty() ? nullptr : dipoles.data(),
+                 quadrupoles.empty() ? nullptr : quadrupoles.data() };
+    }
+};
+
+/*! \brief How strong a particle with multipoles is, e: what they and its charge have at this distance
  *         add up to. Errors are judged by it as by a charge. */
 template<class Real>
-Real strengthOf(Real charge, const Real* dipole)
+Real strengthOf(Real charge, const Moments<Real>& moments, size_t particle)
 {
     constexpr double c_distance = 0.1; // nm, of a bond
     double square               = static_cast<double>(charge) * static_cast<double>(charge);
-    for (int k = 0; k < 3; k++)
+    const auto add              = [&](const Real* values, size_t each, double unit)
     {
-        const double component = static_cast<double>(dipole[k]) / c_distance;
-        square += component * component;
-    }
+        for (size_t k = 0; values != nullptr && k < each; k++)
+        {
+            const double component = static_cast<double>(values[each * particle + k]) / unit;
+            square += component * component;
+        }
+    };
+    add(moments.dipoles, 3, c_distance);
+    add(moments.quadrupoles, 6, c_distance * c_distance);
     return static_cast<Real>(std::sqrt(square));
 }
 
@@ -99,6 +117,8 @@ public:
     //! Sets dipoles, e nm, [n][3], for as many particles as there are; null: there are none. Nothing has
     //! changed if it throws.
     void setDipoles(const Real* dipoles);
+    //! The same of quadrupoles, e nm^2, [n][6], as Moments has them; what they have of a trace is taken off.
+    void setQuadrupoles(const Real* quadrupoles);
     //! Sets the excluded pairs, for as many particles as there are. Nothing has changed if it
     //! throws.
     void setExclusions(const int* offsets, const int* partners);
@@ -116,7 +136,7 @@ public:
     void letAllTakePart();
 
     int count() const { return count_; } //!< particles
-    //! [count()], whether a particle has a charge or a dipole.
+    //! [count()], whether a particle has a charge or another multipole.
     const std::vector<char>& isCharged() const { return isCharged_; }
     const ChargeSums& sums() const { return sums_; }
     long long charged() const { return sums_.charged; }
@@ -155,11 +175,11 @@ public:
     const NearPairs<Real>& nearPairs() const { return nearPairs_; }
     //! The charges, e, [count()].
     const std::vector<Real>& charges() const { return charges_; }
-    bool hasDipoles() const { return !dipoles_.empty(); }
-    //! The dipoles, e nm, [count()][3], or null.
-    const Real* dipoles() const { return hasDipoles() ? dipoles_.data() : nullptr; }
-    //! [count()], e: of particles with dipoles as strengthOf(), else the charges.
-    const std::vector<Real>& strengths() const { return hasDipoles() ? strengths_ : charges_; }
+    bool hasMoments() const { return moments_.any(); }
+    bool hasQuadrupoles() const { return !moments_.quadrupoles.empty(); }
+    Moments<Real> moments() const { return moments_.view(); }
+    //! [count()], e: of particles with multipoles as strengthOf(), else the charges.
+    const std::vector<Real>& strengths() const { return hasMoments() ? strengths_ : charges_; }
     //! Whether all particles, those that do not act included, are at most c_fewParticles.
     bool areFew() const;
     //! Where they are. \param[in] x  [n][3], nm, any image
@@ -183,15 +203,14 @@ public:
 private:
     //! Whether some particles have a charge, and some none.
     bool isMixed() const { return charged() > 0 && charged() < count_; }
-    //! Sets both. \param[in] dipoles  [3 n], or empty
-    void set(std::vector<Real> charges, std::vector<Real> dipoles);
+    void set(std::vector<Real> charges, OwnMoments<Real> moments);
     //! Gives the backend charges, with idle ones where there are none but something takes part.
     void giveToBackend(const std::vector<Real>& charges,
-                       const std::vector<Real>& dipoles,
+                       const Moments<Real>& moments,
                        const std::vector<Real>& strengths,
                        const std::vector<char>& takesPart);
     //! Gives it those of this set.
-    void giveOwn() { giveToBackend(charges_, dipoles_, strengths_, takesPart_); }
+    void giveOwn() { giveToBackend(charges_, moments(), strengths_, takesPart_); }
     //! Gives the backend those pairs that count.
     void handOver(const ExcludedPairs& pairs);
 
@@ -204,9 +223,10 @@ private:
     long long withPartners_ = 0;
     NearPairs<Real> nearPairs_;
     std::vector<Real> charges_;
-    std::vector<Real> dipoles_, strengths_; //!< empty: there are none
-    bool isGiven_           = true;         //!< whether the backend has these charges and dipoles
-    bool backendHasDipoles_ = false;
+    OwnMoments<Real> moments_;
+    std::vector<Real> strengths_;   //!< empty: there are no moments
+    bool isGiven_           = true; //!< whether the backend has these charges and moments
+    bool backendHasMoments_ = false;
     ChargeSums sums_;
 };
 

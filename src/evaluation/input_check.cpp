@@ -206,25 +206,63 @@ void checkWidths(const NearFunction& function, const Real* widths, int n, int co
     }
 }
 
+namespace
+{
+
+//! \param[in] what  one of them \param[in] each  components \param[in] unit  of them
 template<class Real>
-void checkDipoles(const Real* dipoles, int n, int count)
+void checkMoments(const Real* moments,
+                  size_t each,
+                  const std::string& what,
+                  const std::string& unit,
+                  int n,
+                  int count)
 {
     if (n != count)
     {
         throw Error(ErrorCode::InvalidArgument,
-                    "There are dipoles of " + text(n) + " particles, but charges of " + text(count)
-                            + ": set the charges first.");
+                    "There are " + what + "s of " + text(n) + " particles, but charges of "
+                            + text(count) + ": set the charges first.");
     }
-    for (size_t k = 0; k < 3 * static_cast<size_t>(n) && dipoles != nullptr; k++)
+    for (size_t k = 0; k < each * static_cast<size_t>(n) && moments != nullptr; k++)
     {
-        const double component = std::abs(static_cast<double>(dipoles[k]));
+        const double component = std::abs(static_cast<double>(moments[k]));
         if (!(component <= c_largestCharge)) // NaN is refused, too
         {
             throw Error(ErrorCode::InvalidArgument,
-                        "The dipole of particle " + text(k / 3) + " has a component of "
-                                + text(static_cast<double>(dipoles[k]))
-                                + " e nm, which must be finite and at most " + text(c_largestCharge)
-                                + " e nm.");
+                        "The " + what + " of particle " + text(k / each) + " has a component of "
+                                + text(static_cast<double>(moments[k])) + " " + unit
+                                + ", which must be finite and at most " + text(c_largestCharge)
+                                + " " + unit + ".");
+        }
+    }
+}
+
+} // namespace
+
+template<class Real>
+void checkDipoles(const Real* dipoles, int n, int count)
+{
+    checkMoments(dipoles, 3, "dipole", "e nm", n, count);
+}
+
+template<class Real>
+void checkQuadrupoles(const Real* quadrupoles, int n, int count)
+{
+    constexpr double c_rounding = 1e-5; // also of values with six digits
+    checkMoments(quadrupoles, 6, "quadrupole", "e nm^2", n, count);
+    for (int i = 0; i < n && quadrupoles != nullptr; i++)
+    {
+        const Real* own    = quadrupoles + 6 * static_cast<size_t>(i);
+        const auto largest = [own](int k) { return std::abs(static_cast<double>(own[k])); };
+        const double trace = static_cast<double>(own[0]) + static_cast<double>(own[1])
+                             + static_cast<double>(own[2]);
+        if (std::abs(trace) > c_rounding * std::max({ largest(0), largest(1), largest(2) }))
+        {
+            throw Error(ErrorCode::InvalidArgument,
+                        "The quadrupole of particle " + text(i) + " has the trace " + text(trace)
+                                + " e nm^2, which must be 0: subtract a third of it from xx, yy "
+                                  "and zz.");
         }
     }
 }
@@ -422,6 +460,8 @@ template void checkCharges(const float*, int);
 template void checkCharges(const double*, int);
 template void checkDipoles(const float*, int, int);
 template void checkDipoles(const double*, int, int);
+template void checkQuadrupoles(const float*, int, int);
+template void checkQuadrupoles(const double*, int, int);
 template void checkInduction(const float*, const float*, int, double);
 template void checkInduction(const double*, const double*, int, double);
 template void checkWidths(const NearFunction&, const float*, int, int);

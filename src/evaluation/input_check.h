@@ -47,6 +47,10 @@ void checkCharges(const Real* q, int n);
  *  \param[in] count    number of the charges, which n has to be */
 template<class Real>
 void checkDipoles(const Real* dipoles, int n, int count);
+/*! \param[in] quadrupoles  e nm^2, [n][6]: finite, no component above 1e12 e nm^2, no trace but rounding; or null
+ *  \param[in] count    number of the charges, which n has to be */
+template<class Real>
+void checkQuadrupoles(const Real* quadrupoles, int n, int count);
 /*! \brief Arguments of Solver::induceDipoles().
  *  \param[in] n  particles */
 template<class Real>

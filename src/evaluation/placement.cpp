@@ -32,7 +32,7 @@ Mat3 Placement<Real>::boxFor(const double box[3][3]) const
 template<class Real>
 double Placement<Real>::kept(const Mat3& box) const
 {
-    if (charges_->hasDipoles())
+    if (charges_->hasMoments())
     {
         return std::numeric_limits<double>::infinity(); // corrections are those of charges
     }

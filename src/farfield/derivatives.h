@@ -24,6 +24,8 @@ struct Outputs
     Real* gradients = nullptr;
     //! Second derivatives of the potential, kJ/mol/e/nm^2, [n][6]: xx yy zz xy xz yz.
     Real* hessians = nullptr;
+    //! On the dipoles and quadrupoles of particles, kJ/mol, [n][3].
+    Real* torques = nullptr;
 };
 
 //! How particles change along a direction; an array is null where nothing changes.

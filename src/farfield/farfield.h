@@ -353,10 +353,26 @@ public:
      *                 named); OutOfMemory. The old dipoles hold then */
     void setDipoles(const Real* dipoles, int n);
 
+    /*! \brief Sets point quadrupoles of the particles, beside their charges and dipoles; on CPUs.
+     *
+     *  In the convention of Buckingham, Theta = sum q (3 r r - r^2 1)/2 without a trace, a particle is the source
+     *  (q + mu.grad' + 1/3 Theta:grad' grad') 1/|r - r'|. Its quadrupole has the energy 1/6 Theta:grad grad phi, the
+     *  force -1/3 grad (Theta:grad grad phi), and the torque -2/3 eps(Theta grad grad phi), see Outputs::torques:
+     *  A. D. Buckingham, Q. Rev. Chem. Soc. 13, 183 (1959), doi:10.1039/QR9591300183. Some programs store Theta/3.
+     *
+     *  All that is said of setDipoles() holds, but that there are no near functions with quadrupoles. The trace of
+     *  the virial is -1/4 sum (q phi + 3 mu.grad phi + 5/3 Theta:grad grad phi).
+     *  \param[in] quadrupoles  e nm^2, [n][6]: xx yy zz xy xz yz; null: there are none any more
+     *  \param[in] n            number of particles, as in setCharges()
+     *  \throws Error  InvalidArgument: n differs, or a component is not finite or above 1e12, or a trace is more than
+     *                 rounding (the index is named); Unsupported: the solver is on a GPU; OutOfMemory. The old
+     *                 quadrupoles hold then */
+    void setQuadrupoles(const Real* quadrupoles, int n);
+
     using CoulombSolver<Real>::evaluate;
     /*! \brief As evaluate() above, with potentials and their derivatives at the particles.
      *
-     *  Derivatives are those of charges and dipoles, see setDipoles(). The errors of gradients and of second
+     *  Derivatives are those of charges and multipoles, see setDipoles(). The errors of gradients and of second
      *  derivatives, relative to their RMS, are about those of the forces: docs/dipoles.md has figures. As with
      *  potentials, particles without a charge cost as much as others from the first call on.
      *  \param[in]     x, box, request  as above

@@ -18,8 +18,9 @@ double largestOf(const std::vector<Real>& charges, const std::vector<Real>& dipo
     double largest = 0;
     for (size_t i = 0; i < charges.size(); i++)
     {
-        const auto own = static_cast<double>(strengthOf(charges[i], dipoles.data() + 3 * i));
-        largest        = own > largest || std::isnan(own) ? own : largest;
+        const auto own =
+                static_cast<double>(strengthOf(charges[i], { dipoles.data(), nullptr }, i));
+        largest = own > largest || std::isnan(own) ? own : largest;
     }
     return largest;
 }

@@ -100,7 +100,7 @@ private:
     //! Whether a virial is that of forces, see setOpenVirial(); the stages have none.
     bool needsOpenVirial(const Request& request) const;
     //! Whether the trace of the virial is that of pairs with 1/r.
-    bool hasTraceOfEnergy() const { return !charges_.nearPairs().any() && !charges_.hasDipoles(); }
+    bool hasTraceOfEnergy() const { return !charges_.nearPairs().any() && !charges_.hasMoments(); }
     //! What the stages are asked for.
     Request ofStages(const Request& request) const;
     //! Potentials of all particles are wanted: those without a charge take part from here on, and

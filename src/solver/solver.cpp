@@ -13,6 +13,7 @@
 #include "evaluation/input_check.h"
 #include "solver/induction.h"
 #include "solver/tangent.h"
+#include "solver/torques.h"
 
 namespace farfield
 {
@@ -82,18 +83,35 @@ void Solver<Real>::Impl::setDipoles(const Real* dipoles, int n)
 {
     all_.settle();
     checkDipoles(dipoles, n, all_.charges().count());
-    if (dipoles != nullptr || all_.charges().hasDipoles())
+    if (dipoles != nullptr || all_.charges().moments().dipoles != nullptr)
     {
         all_.charges().setDipoles(dipoles);
     }
 }
 
 template<class Real>
-void Solver<Real>::Impl::checkDipolesOf(bool wantsDerivatives, bool wantsVirial) const
+void Solver<Real>::Impl::setQuadrupoles(const Real* quadrupoles, int n)
 {
-    if (all_.charges().hasDipoles() || wantsDerivatives)
+    all_.settle();
+    checkQuadrupoles(quadrupoles, n, all_.charges().count());
+    if (quadrupoles != nullptr || all_.charges().hasQuadrupoles())
     {
-        checkSites("Dipoles, gradients and second derivatives", wantsVirial);
+        all_.charges().setQuadrupoles(quadrupoles);
+    }
+}
+
+template<class Real>
+void Solver<Real>::Impl::checkMomentsOf(bool wantsDerivatives, bool wantsVirial) const
+{
+    if (all_.charges().hasMoments() || wantsDerivatives)
+    {
+        checkSites("Dipoles, quadrupoles, gradients and second derivatives", wantsVirial);
+    }
+    if (all_.charges().hasQuadrupoles() && all_.charges().nearPairs().any())
+    {
+        throw Error(
+                ErrorCode::Unsupported,
+                "Quadrupoles do not go with near functions: call setNearFunction({}, nullptr, n).");
     }
 }
 
@@ -108,20 +126,21 @@ void Solver<Real>::Impl::checkSites(const char* what, bool virial) const
 }
 
 template<class Real>
-void Solver<Real>::Impl::checkNoDipoles(const char* what) const
+void Solver<Real>::Impl::checkNoMoments(const char* what) const
 {
-    if (all_.charges().hasDipoles())
+    if (all_.charges().hasMoments())
     {
         throw Error(ErrorCode::Unsupported,
                     std::string(what)
-                            + " are not available with dipoles: call setDipoles(nullptr, n).");
+                            + " are not available with dipoles and quadrupoles: call "
+                              "setDipoles(nullptr, n) and setQuadrupoles(nullptr, n).");
     }
 }
 
 template<class Real>
 void Solver<Real>::Impl::prepare(const Real* x, const double box[3][3])
 {
-    checkDipolesOf(false, false);
+    checkMomentsOf(false, false);
     const auto perturbed = [&]
     {
         if (perturbed_.any())
@@ -135,7 +154,7 @@ void Solver<Real>::Impl::prepare(const Real* x, const double box[3][3])
 template<class Real>
 Totals Solver<Real>::Impl::evaluate(const Task<Real>& task)
 {
-    checkDipolesOf(task.wantsDerivatives(), task.request.virial);
+    checkMomentsOf(task.wantsDerivatives(), task.request.virial);
     if (!perturbed_.any())
     {
         return all_.evaluate(task);
@@ -145,11 +164,33 @@ Totals Solver<Real>::Impl::evaluate(const Task<Real>& task)
 }
 
 template<class Real>
+Totals Solver<Real>::Impl::evaluateWithTorques(Task<Real> task, Real* torques)
+{
+    const auto n = static_cast<size_t>(all_.charges().count());
+    std::vector<Real> gradients, hessians;
+    if (task.gradients == nullptr)
+    {
+        gradients.resize(3 * n);
+        task.gradients = gradients.data();
+    }
+    if (task.hessians == nullptr && all_.charges().hasQuadrupoles())
+    {
+        hessians.resize(6 * n);
+        task.hessians = hessians.data();
+    }
+    const Totals totals = evaluate(task);
+    const std::vector<Real> own =
+            torquesOf(all_.charges().moments(), n, task.gradients, task.hessians);
+    std::copy(own.begin(), own.end(), torques);
+    return totals;
+}
+
+template<class Real>
 void Solver<Real>::Impl::evaluateTangent(const Task<Real>& task,
                                          const Direction<Real>& direction,
                                          const Tangent<Real>& tangent)
 {
-    checkNoDipoles("Tangents");
+    checkNoMoments("Tangents");
     checkSites("Tangents");
     farfield::evaluateTangent(&all_, task, direction, tangent);
 }
@@ -170,7 +211,7 @@ template<class Real>
 void Solver<Real>::Impl::evaluateAt(const Task<Real>& task, const Points<Real>& points)
 {
     checkPoints(points.count, all_.charges().count(), perturbed_.any());
-    checkNoDipoles("Potentials at points");
+    checkNoMoments("Potentials at points");
     checkRequest(task.request);
     all_.placement().checkPoints(points.at, points.count, task.box);
     if (all_.charges().charged() == 0 || points.count == 0)
@@ -192,7 +233,7 @@ std::vector<double> Solver<Real>::Impl::groupEnergies(const Task<Real>& task,
     all_.settle();
     checkRequest(task.request);
     checkGroups(group, all_.charges().count(), groups);
-    checkNoDipoles("Energies of groups");
+    checkNoMoments("Energies of groups");
     return all_.groupEnergies(task,
                               perturbed_.any() ? perturbed_.states(task.request.lambda)
                                                : std::vector<WeightedCharges<Real>>(),
@@ -232,7 +273,7 @@ template<class Real>
 void Solver<Real>::Impl::enqueue(const Task<Real>& task)
 {
     all_.evaluator().onDevice(); // or there is none
-    checkDipolesOf(task.wantsDerivatives(), task.request.virial);
+    checkMomentsOf(task.wantsDerivatives(), task.request.virial);
     if (!perturbed_.any())
     {
         all_.enqueue(task);
@@ -253,7 +294,7 @@ void Solver<Real>::Impl::evaluateAtOnDevice(const Task<Real>& task, const Points
 {
     const GpuBackend<Real>& gpu = all_.evaluator().onDevice();
     checkPoints(points.count, all_.charges().count(), perturbed_.any());
-    checkNoDipoles("Potentials at points");
+    checkNoMoments("Potentials at points");
     checkRequest(task.request);
     try
     {
@@ -396,6 +437,11 @@ void Solver<Real>::setDipoles(const Real* dipoles, int n)
     impl().enter([&] { impl().setDipoles(dipoles, n); });
 }
 template<class Real>
+void Solver<Real>::setQuadrupoles(const Real* quadrupoles, int n)
+{
+    impl().enter([&] { impl().setQuadrupoles(quadrupoles, n); });
+}
+template<class Real>
 Totals Solver<Real>::evaluate(const Real* x,
                               const double box[3][3],
                               Real* forces,
@@ -405,7 +451,13 @@ Totals Solver<Real>::evaluate(const Real* x,
     Task<Real> task = { x, box, forces, outputs.potentials, request };
     task.gradients  = outputs.gradients;
     task.hessians   = outputs.hessians;
-    return impl().enter([&] { return impl().evaluate(task); });
+    return impl().enter(
+            [&]
+            {
+                return outputs.torques == nullptr
+                               ? impl().evaluate(task)
+                               : impl().evaluateWithTorques(task, outputs.torques);
+            });
 }
 template<class Real>
 void Solver<Real>::evaluateTangent(const Real* x,

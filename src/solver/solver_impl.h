@@ -32,6 +32,9 @@ public:
     void setExclusions(const int* offsets, const int* partners, int n);
     void setNearFunction(const NearFunction& function, const Real* widths, int n);
     void setDipoles(const Real* dipoles, int n);
+    void setQuadrupoles(const Real* quadrupoles, int n);
+    //! evaluate(), and torques, [n][3].
+    Totals evaluateWithTorques(Task<Real> task, Real* torques);
     void evaluateTangent(const Task<Real>& task,
                          const Direction<Real>& direction,
                          const Tangent<Real>& tangent);
@@ -59,11 +62,11 @@ public:
     bool mayUpdateGraphs() const override;
 
 private:
-    //! That there are neither dipoles, nor anything else that they do not go with. \param[in] what  is wanted
-    void checkNoDipoles(const char* what) const;
+    //! That there are neither multipoles, nor anything else that they do not go with. \param[in] what  is wanted
+    void checkNoMoments(const char* what) const;
     void checkSites(const char* what, bool virial = false) const;
-    //! checkSites(), if there are dipoles or derivatives are wanted.
-    void checkDipolesOf(bool wantsDerivatives, bool wantsVirial) const;
+    //! checkSites(), if there are multipoles or derivatives are wanted.
+    void checkMomentsOf(bool wantsDerivatives, bool wantsVirial) const;
     //! The charges have been set: who has mixed them.
     void setMixed() { all_.setMixed(perturbed_.any() ? &perturbed_ : nullptr); }
 
