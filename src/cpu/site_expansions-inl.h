@@ -39,8 +39,7 @@ struct MomentColumn
     {
         for (int k = 0; k < momentCount(degree); k++)
         {
-            of[k] = places.gather(k < 3 ? moments.dipole[k] : moments.quadrupole[k - 3],
-                                  places.valid);
+            of[k] = places.gather(moments.of[k], places.valid);
         }
     }
 };

@@ -153,7 +153,7 @@ SortedMoments<Real> SiteFields<Real>::sorted() const
     SortedMoments<Real> sorted;
     for (int k = 0; k < momentCount(degree()); k++)
     {
-        (k < 3 ? sorted.dipole[k] : sorted.quadrupole[k - 3]) = sortedMoments_[k].data();
+        sorted.of[k] = sortedMoments_[k].data();
     }
     return sorted;
 }

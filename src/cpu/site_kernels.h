@@ -26,11 +26,9 @@ struct NearFunctionTask;
 template<class Real>
 struct SortedMoments
 {
-    const Real* dipole[3]     = {}; //!< e nm
-    const Real* quadrupole[6] = {}; //!< theta, e nm^2: xx yy zz xy xz yz
-    bool any() const { return dipole[0] != nullptr; }
+    const Real* of[9] = {}; //!< dipole, e nm, then theta, e nm^2: xx yy zz xy xz yz
     //! The highest degree; where there are quadrupoles, there are dipoles.
-    int degree() const { return !any() ? 0 : quadrupole[0] == nullptr ? 1 : 2; }
+    int degree() const { return of[0] == nullptr ? 0 : of[3] == nullptr ? 1 : 2; }
 };
 
 //! Components of moments up to a degree.

@@ -103,7 +103,7 @@ StagedSites<Real> stageSites(const SiteTask<Real>& task,
         }
         for (int k = 0; k < moments; k++)
         {
-            copy(k < 3 ? task.moments.dipole[k] : task.moments.quadrupole[k - 3], s.moment[k], 0);
+            copy(task.moments.of[k], s.moment[k], 0);
         }
     }
     return s;
@@ -211,7 +211,6 @@ struct SourceMoments
     //! w_k
     HWY_INLINE void besides(const Vec<Real>* B, int k, Vec<Real>* w) const
     {
-        const Tag<Real> d;
         for (int axis = 0; axis < 3; axis++)
         {
             w[axis] = hn::Mul(B[k], mu[axis]);
@@ -347,11 +346,11 @@ HWY_INLINE void siteRow(const SiteTask<Real>& task,
             gradient[k] = Degree > 0 ? hn::Sub(w1[k], gradient[k]) : hn::Neg(gradient[k]);
             v[1 + k]    = hn::Add(v[1 + k], gradient[k]);
         }
-        Vec<Real> hessian[6], pull[3];
+        Vec<Real> t[3], w2[3], pull[3]; // along R, less w2, which is there twice
+        const auto twice = hn::Add(B[2], B[2]);
         if (Curved)
         {
             const auto along = source.along(B, 2);
-            Vec<Real> t[3], w2[3]; // along R, less w2, which is there twice
             if (Degree > 0)
             {
                 source.besides(B, 2, w2);
@@ -364,13 +363,11 @@ HWY_INLINE void siteRow(const SiteTask<Real>& task,
             for (int c = 0; c < 6; c++)
             {
                 const int a = c_firstAxis[c], b = c_secondAxis[c];
-                hessian[c] = hn::Mul(t[a], R[b]);
-                hessian[c] = Degree > 0 ? hn::NegMulAdd(R[a], w2[b], hessian[c]) : hessian[c];
-                hessian[c] = Degree > 1
-                                     ? hn::MulAdd(hn::Add(B[2], B[2]), source.theta[c], hessian[c])
-                                     : hessian[c];
-                hessian[c] = a == b ? hn::Sub(hessian[c], slope) : hessian[c];
-                v[c_flatValues + c] = hn::Add(v[c_flatValues + c], hessian[c]);
+                auto& sum = v[c_flatValues + c];
+                sum       = hn::MulAdd(t[a], R[b], sum);
+                sum       = Degree > 0 ? hn::NegMulAdd(R[a], w2[b], sum) : sum;
+                sum       = Degree > 1 ? hn::MulAdd(twice, source.theta[c], sum) : sum;
+                sum       = a == b ? hn::Sub(sum, slope) : sum;
             }
             if constexpr (Degree > 1)
             {
@@ -383,16 +380,27 @@ HWY_INLINE void siteRow(const SiteTask<Real>& task,
         }
         if (Virial)
         {
-            Vec<Real> force[3], ofDipole[3];
-            if (Degree > 0)
+            // the force of the pair, from its gradient and its second and third derivatives
+            Vec<Real> force[3], turned[3];
+            const auto alongR    = Degree > 0 ? dotProduct<Real>(ofTarget, R) : hn::Zero(d);
+            const auto ofDipoles = Degree > 0 ? dotProduct<Real>(ofTarget, w2) : hn::Zero(d);
+            if (Degree > 1)
             {
-                timesVector<Real>(hessian, ofTarget, ofDipole);
+                timesVector<Real>(source.theta, ofTarget, turned);
             }
             for (int k = 0; k < 3; k++)
             {
                 force[k] = hn::Neg(hn::Mul(charge, gradient[k]));
-                force[k] = Degree > 0 ? hn::Sub(force[k], ofDipole[k]) : force[k];
-                force[k] = Degree > 1 ? hn::Sub(force[k], pull[k]) : force[k];
+                if (Degree > 0)
+                {
+                    force[k] = hn::NegMulAdd(t[k], alongR, force[k]);
+                    force[k] = hn::MulAdd(R[k], ofDipoles, force[k]);
+                    force[k] = hn::MulAdd(slope, ofTarget[k], force[k]);
+                }
+                if (Degree > 1)
+                {
+                    force[k] = hn::Sub(hn::NegMulAdd(twice, turned[k], force[k]), pull[k]);
+                }
             }
             virial->add(R[0], R[1], R[2], force[0], force[1], force[2]);
         }
