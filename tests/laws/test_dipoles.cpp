@@ -31,30 +31,7 @@ TYPED_TEST(Dipoles, KeepTheAccuracy)
         const SiteEvaluation expected = reference(sites, c.sum);
         for (const double accuracy : { 3e-4, 1e-5 })
         {
-            Options options  = TypeParam::options();
-            options.boundary = c.boundary;
-            options.accuracy = accuracy;
-            Solver<Real> solver(options);
-            loadSites(solver, sites);
-            const SiteEvaluation result = evaluateSites(solver, sites);
-            SCOPED_TRACE(c.name + ": " + describe(sites.charges, solver.setup()));
-            const double ofForces    = relativeError(result.forces, expected.forces);
-            const double ofGradients = relativeError(result.gradients, expected.gradients);
-            const double ofHessians  = relativeError(result.along, expected.along);
-            EXPECT_LE(relativeError(result.torques, expected.torques), accuracy);
-            EXPECT_LE(ofForces, accuracy);
-            EXPECT_LE(ofGradients, accuracy);
-            EXPECT_LE(ofHessians, 2 * accuracy);
-            if (isLong())
-            {
-                std::printf("%-20s %g: forces %.1e gradients %.1e second %.1e said %.1e\n",
-                            c.name.c_str(),
-                            accuracy,
-                            ofForces / accuracy,
-                            ofGradients / accuracy,
-                            ofHessians / accuracy,
-                            solver.setup().largestError / accuracy);
-            }
+            expectAccuracy<TypeParam>(c, sites, expected, accuracy);
         }
     }
 }
@@ -69,10 +46,6 @@ TYPED_TEST(Dipoles, MatchEwald)
         ++number;
         const Sites sites             = rounded<Real>(c.sites);
         const SiteEvaluation expected = reference(sites, c.sum);
-        const double part             = 5e-4; // of the force
-        // between neighbours
-        const double usual =
-                c_coulomb * sites.charges.size() * (sites.charges.meanSquareCharge() + 0.05);
         for (const M2lEngine engine : enginesOf(TypeParam::device))
         {
             // in turn
@@ -80,49 +53,7 @@ TYPED_TEST(Dipoles, MatchEwald)
             {
                 continue;
             }
-            Options options  = TypeParam::options();
-            options.boundary = c.boundary;
-            options.m2l      = engine;
-            options.order    = 9;
-            options.cellSize = 0.4;
-            Solver<Real> solver(options);
-            loadSites(solver, sites);
-            const All<Real> all         = evaluateAll(solver, sites.charges);
-            const SiteEvaluation result = siteEvaluation(all, sites);
-            SCOPED_TRACE(c.name + ": " + describe(sites.charges, solver.setup()));
-            EXPECT_LE(relativeError(result.forces, expected.forces), part);
-            EXPECT_LE(relativeError(result.gradients, expected.gradients), part);
-            EXPECT_LE(relativeError(result.along, expected.along), 4 * part);
-            EXPECT_NEAR(result.energy, expected.energy, part * usual);
-            if (c.boundary != Boundary::Slab) // whose reference has no virial
-            {
-                const Matrix virial =
-                        c.boundary == Boundary::Open ? result.virial : expected.virial;
-                EXPECT_LE(largestDifference(result.virial, virial), 10 * part * usual);
-            }
-            // the energy is the sum over charges and dipoles, the trace that of their degrees
-            double ofCharges = 0, ofDipoles = 0, laplacian = 0;
-            for (int i = 0; i < sites.charges.size(); ++i)
-            {
-                ofCharges += 0.5 * sites.charges.charges[i] * double(all.potentials[i]);
-                ofDipoles += 0.5 * dot(sites.dipoles[i], result.gradients[i]);
-                laplacian += double(all.hessians[6 * i] + all.hessians[6 * i + 1]
-                                    + all.hessians[6 * i + 2])
-                             / sites.charges.size();
-            }
-            const double rounding = roundingFloor<Real>() * usual;
-            EXPECT_NEAR(result.energy, ofCharges + ofDipoles, rounding);
-            const double trace = result.virial[0][0] + result.virial[1][1] + result.virial[2][2];
-            EXPECT_NEAR(trace,
-                        -0.5 * (ofCharges + 3 * ofDipoles),
-                        c.boundary == Boundary::Open ? 10 * part * usual : rounding);
-            // Poisson's equation in the background
-            const double background = c.boundary == Boundary::Periodic
-                                              ? 4 * M_PI * c_coulomb * sites.charges.netCharge()
-                                                        / sites.charges.volume()
-                                              : 0;
-            const double curvature  = rootMeanSquare(result.along);
-            EXPECT_NEAR(laplacian, background, roundingFloor<Real>() * (curvature + background));
+            expectAll<TypeParam>(c, sites, expected, engine, 9, 5e-4);
         }
     }
 }

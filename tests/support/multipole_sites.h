@@ -432,6 +432,104 @@ inline std::vector<Case> allCases()
     return cases;
 }
 
+/*! \brief Expects that forces, gradients and torques have no larger error than is asked for, and second derivatives
+ *         at most twice as much. */
+template<class Config>
+void expectAccuracy(const Case& c,
+                    const Sites& sites,
+                    const SiteEvaluation& expected,
+                    double accuracy)
+{
+    using Real       = typename Config::Real;
+    Options options  = Config::options();
+    options.boundary = c.boundary;
+    options.accuracy = accuracy;
+    Solver<Real> solver(options);
+    loadSites(solver, sites);
+    const SiteEvaluation result = evaluateSites(solver, sites);
+    SCOPED_TRACE(c.name + ": " + describe(sites.charges, solver.setup()));
+    const double ofForces    = relativeError(result.forces, expected.forces);
+    const double ofGradients = relativeError(result.gradients, expected.gradients);
+    const double ofTorques   = relativeError(result.torques, expected.torques);
+    const double ofHessians  = relativeError(result.along, expected.along);
+    EXPECT_LE(ofForces, accuracy);
+    EXPECT_LE(ofGradients, accuracy);
+    EXPECT_LE(ofTorques, accuracy);
+    EXPECT_LE(ofHessians, 2 * accuracy);
+    if (isLong())
+    {
+        std::printf("%-20s %g: forces %.1e gradients %.1e torques %.1e second %.1e said %.1e\n",
+                    c.name.c_str(),
+                    accuracy,
+                    ofForces / accuracy,
+                    ofGradients / accuracy,
+                    ofTorques / accuracy,
+                    ofHessians / accuracy,
+                    solver.setup().largestError / accuracy);
+    }
+}
+
+/*! \brief Expects all that an engine computes, and the laws of it.
+ *  \param[in] order  leaves little error
+ *  \param[in] part   of the forces, that is left */
+template<class Config>
+void expectAll(const Case& c,
+               const Sites& sites,
+               const SiteEvaluation& expected,
+               M2lEngine engine,
+               int order,
+               double part)
+{
+    using Real = typename Config::Real;
+    // between neighbours
+    const double usual =
+            c_coulomb * sites.charges.size() * (sites.charges.meanSquareCharge() + 0.05);
+    Options options  = Config::options();
+    options.boundary = c.boundary;
+    options.m2l      = engine;
+    options.order    = 10;
+    options.cellSize = 0.4;
+    Solver<Real> solver(options);
+    loadSites(solver, sites);
+    const All<Real> all         = evaluateAll(solver, sites.charges);
+    const SiteEvaluation result = siteEvaluation(all, sites);
+    SCOPED_TRACE(c.name + ": " + describe(sites.charges, solver.setup()));
+    EXPECT_LE(relativeError(result.forces, expected.forces), part);
+    EXPECT_LE(relativeError(result.gradients, expected.gradients), part);
+    EXPECT_LE(relativeError(result.torques, expected.torques), part);
+    EXPECT_LE(relativeError(result.along, expected.along), 4 * part);
+    EXPECT_NEAR(result.energy, expected.energy, part * usual);
+    if (c.boundary == Boundary::Periodic) // the other references have no virial
+    {
+        EXPECT_LE(largestDifference(result.virial, expected.virial), 10 * part * usual);
+    }
+    // the energy is that of all multipoles, the trace that of their degrees
+    double energies[3] = {}, laplacian = 0;
+    for (int i = 0; i < sites.charges.size(); ++i)
+    {
+        energies[0] += 0.5 * sites.charges.charges[i] * double(all.potentials[i]);
+        energies[1] += 0.5 * dot(sites.dipoles[i], result.gradients[i]);
+        const Real* second = all.hessians.data() + 6 * static_cast<size_t>(i);
+        laplacian += double(second[0] + second[1] + second[2]) / sites.charges.size();
+        for (int k = 0; k < 6 && !sites.quadrupoles.empty(); ++k)
+        {
+            energies[2] += (k < 3 ? 1.0 : 2.0) / 6 * sites.quadrupoles[i][k] * double(second[k]);
+        }
+    }
+    const double rounding = roundingFloor<Real>() * usual;
+    EXPECT_NEAR(result.energy, energies[0] + energies[1] + energies[2], rounding);
+    EXPECT_NEAR(result.virial[0][0] + result.virial[1][1] + result.virial[2][2],
+                -0.5 * (energies[0] + 3 * energies[1] + 5 * energies[2]),
+                c.boundary == Boundary::Open ? 10 * part * usual : rounding);
+    // Poisson's equation in the background
+    const double background =
+            c.boundary == Boundary::Periodic
+                    ? 4 * M_PI * c_coulomb * sites.charges.netCharge() / sites.charges.volume()
+                    : 0;
+    const double curvature = rootMeanSquare(result.along);
+    EXPECT_NEAR(laplacian, background, roundingFloor<Real>() * (curvature + background));
+}
+
 } // namespace test
 } // namespace farfield
 
