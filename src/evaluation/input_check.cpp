@@ -209,20 +209,21 @@ void checkWidths(const NearFunction& function, const Real* widths, int n, int co
 namespace
 {
 
-//! \param[in] what  one of them \param[in] each  components \param[in] unit  of them
+//! \param[in] what  one of them \param[in] each  components \param[in] unit  of them, behind a space
 template<class Real>
 void checkMoments(const Real* moments,
                   size_t each,
-                  const std::string& what,
-                  const std::string& unit,
+                  const char* what,
+                  const char* unit,
                   int n,
                   int count)
 {
     if (n != count)
     {
         throw Error(ErrorCode::InvalidArgument,
-                    "There are " + what + "s of " + text(n) + " particles, but charges of "
-                            + text(count) + ": set the charges first.");
+                    std::string("There are ") + what + "s of " + text(n)
+                            + " particles, but charges of " + text(count)
+                            + ": set the charges first.");
     }
     for (size_t k = 0; k < each * static_cast<size_t>(n) && moments != nullptr; k++)
     {
@@ -230,10 +231,10 @@ void checkMoments(const Real* moments,
         if (!(component <= c_largestCharge)) // NaN is refused, too
         {
             throw Error(ErrorCode::InvalidArgument,
-                        "The " + what + " of particle " + text(k / each) + " has a component of "
-                                + text(static_cast<double>(moments[k])) + " " + unit
-                                + ", which must be finite and at most " + text(c_largestCharge)
-                                + " " + unit + ".");
+                        std::string("The ") + what + " of particle " + text(k / each)
+                                + " has a component of " + text(static_cast<double>(moments[k]))
+                                + unit + ", which must be finite and at most "
+                                + text(c_largestCharge) + unit + ".");
         }
     }
 }
@@ -243,14 +244,14 @@ void checkMoments(const Real* moments,
 template<class Real>
 void checkDipoles(const Real* dipoles, int n, int count)
 {
-    checkMoments(dipoles, 3, "dipole", "e nm", n, count);
+    checkMoments(dipoles, 3, "dipole", " e nm", n, count);
 }
 
 template<class Real>
 void checkQuadrupoles(const Real* quadrupoles, int n, int count)
 {
     constexpr double c_rounding = 1e-5; // also of values with six digits
-    checkMoments(quadrupoles, 6, "quadrupole", "e nm^2", n, count);
+    checkMoments(quadrupoles, 6, "quadrupole", " e nm^2", n, count);
     for (int i = 0; i < n && quadrupoles != nullptr; i++)
     {
         const Real* own    = quadrupoles + 6 * static_cast<size_t>(i);
