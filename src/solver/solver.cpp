@@ -107,12 +107,6 @@ void Solver<Real>::Impl::checkMomentsOf(bool wantsDerivatives, bool wantsVirial)
     {
         checkSites("Dipoles, quadrupoles, gradients and second derivatives", wantsVirial);
     }
-    if (all_.charges().hasQuadrupoles() && all_.charges().nearPairs().any())
-    {
-        throw Error(
-                ErrorCode::Unsupported,
-                "Quadrupoles do not go with near functions: call setNearFunction({}, nullptr, n).");
-    }
 }
 
 template<class Real>
@@ -123,6 +117,12 @@ void Solver<Real>::Impl::checkSites(const char* what, bool virial) const
                          perturbed_.any(),
                          pairs.any() ? pairs.function.function : PairFunction::Coulomb,
                          virial);
+    if (all_.charges().hasQuadrupoles() && pairs.any())
+    {
+        throw Error(
+                ErrorCode::Unsupported,
+                "Quadrupoles do not go with near functions: call setNearFunction({}, nullptr, n).");
+    }
 }
 
 template<class Real>

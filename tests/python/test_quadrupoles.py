@@ -89,6 +89,25 @@ def test_single_precision_has_them(sites):
     assert np.linalg.norm(single.torques - double.torques) < 1e-4 * np.linalg.norm(double.torques)
 
 
+def test_they_induce_dipoles(sites):
+    """In equilibrium the energy is stationary, so that forces are its slopes."""
+    x, _, mu, _ = sites
+    alpha = np.full(N, 1e-4)
+    own = solver(sites, boundary="open")
+
+    def at(x):
+        own.set_dipoles(mu)
+        found = own.induced_dipoles(x, polarisabilities=alpha, tolerance=1e-10)
+        own.set_dipoles(mu + found.dipoles)
+        result = own.evaluate(x)
+        return result.energy + found.self_energy, result.forces
+
+    step = np.zeros_like(x)
+    step[7, 1] = 1e-5
+    slope = (at(x + step)[0] - at(x - step)[0]) / 2e-5
+    assert at(x)[1][7, 1] == pytest.approx(-slope, rel=1e-5)
+
+
 def test_a_copy_has_the_quadrupoles(sites):
     x, q, mu, _ = sites
     own = solver(sites, boundary="open")
@@ -118,8 +137,9 @@ def test_what_is_wrong_is_said(sites):
     with pytest.raises(ValueError, match=r"particle 0 has the trace 0\.003"):
         own.set_quadrupoles(wrong)
     own.set_near_function("thole", np.full(N, 0.05))
-    with pytest.raises(RuntimeError, match="Quadrupoles do not go with near functions"):
-        own.evaluate(x)
+    for call in (own.evaluate, lambda x: own.induced_dipoles(x, polarisabilities=np.full(N, 1e-4))):
+        with pytest.raises(RuntimeError, match="Quadrupoles do not go with near functions"):
+            call(x)
     own.set_near_function("coulomb")
     with pytest.raises(RuntimeError, match="quadrupoles"):
         own.tangent(x, dx=x)
