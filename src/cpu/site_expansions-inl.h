@@ -68,11 +68,11 @@ HWY_INLINE void accumulateSites(const ExpansionTables<Real>& tables,
             to += L;
         };
         plus(a.q, b.q);
-        for (int k = 0; k < 3 && i < p * p; k++)
+        for (int k = 0; k < 3 && i < derivativeCount(p, 1); k++)
         {
             plus(ofA.of[k], ofB.of[k]);
         }
-        for (int k = 3; k < c_moments && i < (p - 1) * (p - 1); k++)
+        for (int k = 3; k < c_moments && i < derivativeCount(p, 2); k++)
         {
             plus(ofA.of[k], ofB.of[k]);
         }
@@ -190,7 +190,14 @@ HWY_INLINE void curvatureExpansions(const ExpansionTables<Real>& tables,
 }
 
 //! Third derivatives that are independent: of second ones, in the order of SiteArrays, along an axis.
-constexpr int c_thirdOf[7] = { 0, 0, 0, 1, 1, 1, 3 }, c_thirdAxis[7] = { 0, 1, 2, 0, 1, 2, 2 };
+constexpr int c_thirds              = 7;
+constexpr int c_thirdOf[c_thirds]   = { 0, 0, 0, 1, 1, 1, 3 },
+              c_thirdAxis[c_thirds] = { 0, 1, 2, 0, 1, 2, 2 };
+//! Rows of expansions up to these.
+constexpr int expansionRows(int degree)
+{
+    return c_curvedValues + (degree > 1 ? c_thirds : 0);
+}
 
 //! Gradients of what curvatureExpansions() gives: t[7 i + third][lane]. \param[in] h  of it
 template<class Real>
@@ -200,8 +207,8 @@ HWY_INLINE void thirdExpansions(const ExpansionTables<Real>& tables,
 {
     const Tag<Real> d;
     const int L     = lanesOf<Real>();
-    const int inner = (tables.order - 2) * (tables.order - 2);
-    for (int c = 0; c < 7 && tables.order > 2; c++)
+    const int inner = derivativeCount(tables.order, 3);
+    for (int c = 0; c < c_thirds; c++)
     {
         const auto& entries = tables.curvature[c_thirdAxis[c]];
         for (int i = 0; i < inner; i++)
@@ -211,7 +218,7 @@ HWY_INLINE void thirdExpansions(const ExpansionTables<Real>& tables,
                 return hn::Mul(hn::Set(d, e.value[k]),
                                hn::Load(d, h + (6 * e.source[k] + c_thirdOf[c]) * L));
             };
-            hn::Store(hn::Add(part(0), part(1)), d, t + (7 * i + c) * L);
+            hn::Store(hn::Add(part(0), part(1)), d, t + (c_thirds * i + c) * L);
         }
     }
 }
@@ -255,8 +262,8 @@ HWY_INLINE void siteValues(const ExpansionTables<Real>& tables,
     const int L    = lanesOf<Real>();
     const int p    = tables.order;
     const auto one = hn::Set(d, Real(1));
-    std::fill_n(atA, c_curvedValues + 7, hn::Zero(d));
-    std::fill_n(atB, c_curvedValues + 7, hn::Zero(d));
+    std::fill_n(atA, expansionRows(Degree), hn::Zero(d));
+    std::fill_n(atB, expansionRows(Degree), hn::Zero(d));
     const auto add = [&](int i, Vec<Real> ua, Vec<Real> ub) HWY_ATTR
     {
         const auto plus = [&](int value, const Real* factors) HWY_ATTR
@@ -266,17 +273,17 @@ HWY_INLINE void siteValues(const ExpansionTables<Real>& tables,
             atB[value]        = hn::MulAdd(factor, ub, atB[value]);
         };
         plus(0, e.potential + i * L);
-        for (int axis = 0; axis < 3 && i < p * p; axis++)
+        for (int axis = 0; axis < 3 && i < derivativeCount(p, 1); axis++)
         {
             plus(1 + axis, e.gradient + (3 * i + axis) * L);
         }
-        for (int c = 0; c < 6 && Curved && i < (p - 1) * (p - 1); c++)
+        for (int c = 0; c < 6 && Curved && i < derivativeCount(p, 2); c++)
         {
             plus(c_flatValues + c, e.curvature + (6 * i + c) * L);
         }
-        for (int c = 0; c < 7 && Curved && Degree > 1 && i < (p - 2) * (p - 2); c++)
+        for (int c = 0; c < c_thirds && Curved && Degree > 1 && i < derivativeCount(p, 3); c++)
         {
-            plus(c_curvedValues + c, e.third + (7 * i + c) * L);
+            plus(c_curvedValues + c, e.third + (c_thirds * i + c) * L);
         }
     };
     forMonicFunctions(tables, tables.order, a, b, one, one, add);
@@ -316,7 +323,7 @@ void l2pOfSlots(const Particles<Real>& particles,
     const Tag<Real> d;
     const int L = lanesOf<Real>();
     const int n = coefficientCount(tables.order);
-    std::vector<Real> room(static_cast<size_t>(17 * n + 1) * L);
+    std::vector<Real> room(static_cast<size_t>(expansionRows(Degree) * n + 1) * L);
     Real* const base             = alignedIn(&room);
     const SiteExpansions<Real> e = { base, base + n * L, base + 4 * n * L, base + 10 * n * L };
     const auto unit              = hn::Set(d, 1 / tables.inverseUnit);
@@ -382,7 +389,7 @@ void l2pOfSlots(const Particles<Real>& particles,
         {
             const Column<Real> a = loadColumn(particles, first, count, k, tables.inverseUnit);
             const Column<Real> b = loadColumn(particles, first, count, k + 1, tables.inverseUnit);
-            Vec<Real> atA[c_curvedValues + 7], atB[c_curvedValues + 7];
+            Vec<Real> atA[expansionRows(2)], atB[expansionRows(2)];
             siteValues<Degree, Curved>(tables, e, a, b, atA, atB);
             finish(a, atA, k);
             finish(b, atB, k + 1);

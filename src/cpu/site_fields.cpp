@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "base/packed.h"
 #include "cells/excluded_pairs.h"
 #include "cells/minimum_image.h"
 
@@ -19,20 +20,7 @@ namespace
 //! Particles that a thread takes at a time.
 constexpr int c_grain = 256;
 
-//! A symmetric matrix, of xx yy zz xy xz yz.
-template<class Real>
-Mat3 matrixOf(const Real* h)
-{
-    Mat3 m;
-    for (int c = 0; c < 6; c++)
-    {
-        m(c_firstAxis[c], c_secondAxis[c]) = m(c_secondAxis[c], c_firstAxis[c]) =
-                static_cast<double>(h[c]);
-    }
-    return m;
-}
-
-//! Its six components.
+//! The components of a symmetric matrix: xx yy zz xy xz yz.
 void setComponents(const Mat3& m, double* h)
 {
     for (int c = 0; c < 6; c++)
@@ -108,14 +96,6 @@ DerivativeFactors<double> factorsOf(const NearPairs<Real>& functions, size_t i, 
     return { { 1, 1, 1, 1 } };
 }
 
-template<class Real>
-Vec3 vectorAt(const Real* vectors, size_t i)
-{
-    return { static_cast<double>(vectors[3 * i]),
-             static_cast<double>(vectors[3 * i + 1]),
-             static_cast<double>(vectors[3 * i + 2]) };
-}
-
 } // namespace
 
 template<class Real>
@@ -127,11 +107,10 @@ void SiteFields<Real>::setMoments(const Moments<Real>& moments,
     const auto scaled = [=](const Real* values, size_t each, double factor)
     {
         std::vector<Real> own(values != nullptr ? each * static_cast<size_t>(n) : 0);
-        std::transform(own.begin(),
-                       own.end(),
-                       values,
+        std::transform(values,
+                       values + own.size(),
                        own.begin(),
-                       [factor](Real /*old*/, Real value)
+                       [factor](Real value)
                        { return static_cast<Real>(factor * static_cast<double>(value)); });
         return own;
     };
@@ -205,7 +184,7 @@ void SiteFields<Real>::sortMoments(const CellList<Real>& list, const Mat3& rotat
 template<class Real>
 Mat3 SiteFields<Real>::thetaOf(size_t particle) const
 {
-    return degree() > 1 ? matrixOf(quadrupoles_.data() + 6 * particle) : Mat3(Mat3::Zero());
+    return degree() > 1 ? symmetricAt(quadrupoles_.data(), particle) : Mat3(Mat3::Zero());
 }
 
 template<class Real>
@@ -216,7 +195,7 @@ Vec3 SiteFields<Real>::forceOn(size_t particle,
     Vec3 force = -static_cast<double>(q[particle]) * Vec3(v[1], v[2], v[3]);
     if (anyMoments())
     {
-        force -= matrixOf(v.data() + c_flatValues) * vectorAt(dipoles_.data(), particle);
+        force -= symmetricAt(v.data() + c_flatValues, 0) * vectorAt(dipoles_.data(), particle);
         force -= Vec3(v[c_curvedValues], v[c_curvedValues + 1], v[c_curvedValues + 2]);
     }
     return force;
@@ -516,7 +495,7 @@ auto SiteFields<Real>::collectRange(const CellList<Real>& list,
         Eigen::Map<Vec3> gradient(v.data() + 1), pull(v.data() + c_curvedValues);
         gradient = (rotation.transpose() * gradient).eval();
         pull     = (rotation.transpose() * pull).eval();
-        setComponents(rotation.transpose() * matrixOf(v.data() + c_flatValues) * rotation,
+        setComponents(rotation.transpose() * symmetricAt(v.data() + c_flatValues, 0) * rotation,
                       v.data() + c_flatValues);
         for (size_t k = 0; k < c_siteValues && !subtracted_.empty(); k++)
         {
@@ -526,7 +505,7 @@ auto SiteFields<Real>::collectRange(const CellList<Real>& list,
         const double ofDipole =
                 anyMoments() ? 0.5 * vectorAt(dipoles_.data(), atom).dot(gradient) : 0;
         const double ofQuadrupole =
-                0.5 * thetaOf(atom).cwiseProduct(matrixOf(v.data() + c_flatValues)).sum();
+                0.5 * thetaOf(atom).cwiseProduct(symmetricAt(v.data() + c_flatValues, 0)).sum();
         sums.energy += 0.5 * charge * v[0] + ofDipole + ofQuadrupole;
         sums.timesDegree += ofDipole + 2 * ofQuadrupole;
         if (task.wantsForces)

@@ -47,6 +47,11 @@ constexpr int siteValueCount(int degree, bool isCurved)
 {
     return !isCurved ? c_flatValues : degree < 2 ? c_curvedValues : c_siteValues;
 }
+//! Coefficients of an expansion that derivatives of a degree leave. \param[in] order  of the expansion
+constexpr int derivativeCount(int order, int degree)
+{
+    return order > degree - 1 ? (order - degree + 1) * (order - degree + 1) : 0;
+}
 //! Axes of second derivatives.
 constexpr int c_firstAxis[6] = { 0, 1, 2, 0, 0, 1 }, c_secondAxis[6] = { 0, 1, 2, 1, 2, 2 };
 
