@@ -89,6 +89,8 @@ farfield::KernelOptions kernelOptions(const FarfieldOptions& options, const Farf
     kernel.ofForces   = true;
     kernel.bestEffort = true;
     kernel.boundary   = run.boundary;
+    kernel.device     = run.device.device;
+    kernel.deviceId   = run.device.id;
     kernel.threads    = gmx_omp_nthreads_get(ModuleMultiThread::Default);
     return kernel;
 }
@@ -244,11 +246,12 @@ void FarfieldDispersion::Impl::logSetup()
     GMX_LOG(logger_.info)
             .asParagraph()
             .appendTextFormatted(
-                    "FMM dispersion (farfield): %d sites on the CPU, polynomials of degree %d\n"
+                    "FMM dispersion (farfield): %d sites on the %s, polynomials of degree %d\n"
                     "  C6 beyond rvdw        %s, %.1g off the topology\n"
                     "  leaf cells            %.3f nm, direct range %d\n"
                     "  error of the forces   %.1e of their RMS value, %.4g kJ/mol/nm (wanted %.1e)",
                     numSites(),
+                    setup.device == farfield::Device::Gpu ? "GPU" : "CPU",
                     setup.degree,
                     run_.dispersionRule == LongRangeVdW::Geom
                             ? "of the geometric rule"
