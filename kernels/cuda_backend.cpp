@@ -120,13 +120,7 @@ void CudaBackend<Real>::setMoments(const Moments<Real>& moments, const Real* str
         Backend<Real>::setMoments(moments, strengths); // refuses any
         return;
     }
-    if (moments.quadrupoles != nullptr)
-    {
-        throw Error(ErrorCode::Unsupported,
-                    "Quadrupoles are not available on a GPU: choose the device \"cpu\".",
-                    "device");
-    }
-    if (!sites_.setDipoles(moments.dipoles, strengths, arrays_.size(), rootCoulomb_, far()))
+    if (!sites_.setMoments(moments, strengths, arrays_.size(), rootCoulomb_, far()))
     {
         history_.replace();
     }
@@ -305,7 +299,7 @@ void CudaBackend<Real>::repeat(const Task<Real>& task, const std::function<void(
     const EvaluationArguments arguments = {
         task.x, task.forces, request.replaceForces, this->exclusionRange_, history_.generation()
     };
-    if (task.potentials == nullptr && mayRepeat(request, s) && repeated_.isLikeLast(arguments))
+    if (!task.wantsAllPlaces() && mayRepeat(request, s) && repeated_.isLikeLast(arguments))
     {
         throwIfOverflowed();
         if (repeated_.launch(

@@ -145,7 +145,7 @@ public:
 private:
     cudaStream_t far() const { return streams_.far(); }
     //! Whether DeviceSites has near field, excluded pairs and L2P.
-    bool areSites() const { return sites_.anyDipoles() || this->task_.wantsDerivatives(); }
+    bool areSites() const { return sites_.anyMoments() || this->task_.wantsDerivatives(); }
     //! Adds all that sites have to what is put into the stream of the far field.
     void computeSites();
     //! Waits for sums of evaluations.

@@ -23,8 +23,17 @@ void CudaBackend<Real>::computeSites()
         return values;
     };
     output.potentials = task.potentials != nullptr ? clear(potentials(), 1) : nullptr;
-    output.gradients  = task.gradients != nullptr ? clear(sites_.gradients(n), 3) : nullptr;
-    output.hessians   = task.hessians != nullptr ? clear(sites_.hessians(n), 6) : nullptr;
+    const auto room   = [&](Real* wanted, SiteResult<Real>* own)
+    {
+        if (wanted == nullptr)
+        {
+            return wanted;
+        }
+        return clear(onDevice_ ? wanted : own->onDevice(n), own->each());
+    };
+    output.gradients = room(task.gradients, &sites_.gradients());
+    output.hessians  = room(task.hessians, &sites_.hessians());
+    output.torques   = room(task.torques, &sites_.torques());
     streams_.awaitIn(far(), Point::NearDone);
     SiteInput<Real> input;
     input.particles  = cells_.particles();
@@ -48,10 +57,10 @@ void CudaBackend<Real>::computeSites()
     SiteSums sums;
     if (wantedSums() != NearSums::None)
     {
-        sums.energy    = totals_.energy();
-        sums.ofDipoles = totals_.ofDipoles();
-        sums.virial    = task.request.virial ? totals_.virial() : nullptr;
-        sums.scratch   = totals_.farScratch();
+        sums.energy      = totals_.energy();
+        sums.timesDegree = totals_.timesDegree();
+        sums.virial      = task.request.virial ? totals_.virial() : nullptr;
+        sums.scratch     = totals_.farScratch();
     }
     if (this->fieldCap_ > 0)
     {

@@ -126,7 +126,7 @@ template<class Real>
 void CudaBackend<Real>::p2m()
 {
     farField_.p2m(ours(), far());
-    if (sites_.anyDipoles())
+    if (sites_.anyMoments())
     {
         streams_.awaitIn(far(), Point::NearDone); // they are sorted
         const int leaf = tree().leaf();

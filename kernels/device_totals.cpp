@@ -68,7 +68,7 @@ Totals DeviceTotals<Real>::totals() const
     const DeviceSums& s = status_.data()->sums;
     StageSums sums;
     sums.energy            = s.near.energy + s.energy;
-    sums.energyTimesDegree = s.ofDipoles;
+    sums.energyTimesDegree = s.timesDegree;
     for (int c = 0; c < 6; c++)
     {
         sums.virial[c]         = s.near.virial[c] + s.virial[c];

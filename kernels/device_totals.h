@@ -23,7 +23,7 @@ struct DeviceSums
 {
     NearTotals near;
     double energy;        //!< of the far field; of sites all of it
-    double ofDipoles;     //!< as StageSums::energyTimesDegree
+    double timesDegree;   //!< as StageSums::energyTimesDegree
     double virial[6];     //!< of the far field: xx yy zz xy xz yz
     double deviatoric[5]; //!< as StageSums::deviatoric
 };
@@ -46,7 +46,7 @@ public:
     //!@{
     NearTotals* near() { return &sums_.data()->near; }
     double* energy() { return &sums_.data()->energy; }
-    double* ofDipoles() { return &sums_.data()->ofDipoles; }
+    double* timesDegree() { return &sums_.data()->timesDegree; }
     double* virial() { return sums_.data()->virial; }
     double* deviatoric() { return sums_.data()->deviatoric; }
     FieldSums* fields() { return fields_.data(); }

@@ -28,9 +28,9 @@ void enqueue(Solver<Real>& solver,
              Real* forces,
              const Request& request,
              cudaStream_t stream,
-             Real* potentials)
+             const Outputs<Real>& outputs)
 {
-    const Task<Real> task = { x, box, forces, potentials, request, stream };
+    const Task<Real> task = taskOf<Real>({ x, box, forces, nullptr, request, stream }, outputs);
     auto& own             = SolverAccess<Real>::of(solver);
     own.enter([&] { own.enqueue(task); });
 }
@@ -98,7 +98,7 @@ std::vector<StageTime> measureStages(Solver<Real>& solver,
                                                 Real*,                                             \
                                                 const Request&,                                    \
                                                 cudaStream_t,                                      \
-                                                Real*);                                            \
+                                                const Outputs<Real>&);                             \
     template FARFIELD_EXPORT decltype(wait<Real>) wait<Real>;                                      \
     template FARFIELD_EXPORT decltype(mustRecordAgain<Real>) mustRecordAgain<Real>;                \
     template FARFIELD_EXPORT decltype(mayUpdateGraphs<Real>) mayUpdateGraphs<Real>;                \

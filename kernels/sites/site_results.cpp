@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
-// Derivatives on their way to the host.
+// Values of sites on their way to the host.
 #include "sites/sites.h"
 
 #include <algorithm>
@@ -10,54 +10,61 @@ namespace farfield
 {
 
 template<class Real>
-Real* DeviceSites<Real>::gradients(int n)
+Real* SiteResult<Real>::onDevice(int n)
 {
-    gradients_.resize(3 * static_cast<size_t>(n));
-    return gradients_.data();
+    onDevice_.resize(static_cast<size_t>(each_) * n);
+    return onDevice_.data();
 }
 
 template<class Real>
-Real* DeviceSites<Real>::hessians(int n)
+void SiteResult<Real>::fetch(int n, cudaStream_t stream)
 {
-    hessians_.resize(6 * static_cast<size_t>(n));
-    return hessians_.data();
+    const size_t count = static_cast<size_t>(each_) * n;
+    onHost_.resize(count);
+    copyAsync(onHost_.data(), onDevice_.data(), count, stream, "copying derivatives from the GPU");
+}
+
+template<class Real>
+void SiteResult<Real>::deliver(Real* to, int n) const
+{
+    std::copy_n(onHost_.data(), static_cast<size_t>(each_) * n, to);
 }
 
 template<class Real>
 void DeviceSites<Real>::fetch(const Task<Real>& task, int n, cudaStream_t stream)
 {
-    const auto get =
-            [&](bool wanted, const DeviceBuffer<Real>& from, PinnedBuffer<Real>* to, size_t each)
+    const auto get = [=](const Real* wanted, SiteResult<Real>* result)
     {
-        if (wanted)
+        if (wanted != nullptr)
         {
-            to->resize(each * n);
-            copyAsync(
-                    to->data(), from.data(), each * n, stream, "copying derivatives from the GPU");
+            result->fetch(n, stream);
         }
     };
-    get(task.gradients != nullptr, gradients_, &gradientsOnHost_, 3);
-    get(task.hessians != nullptr, hessians_, &hessiansOnHost_, 6);
+    get(task.gradients, &gradients_);
+    get(task.hessians, &hessians_);
+    get(task.torques, &torques_);
 }
 
 template<class Real>
 void DeviceSites<Real>::deliver(const Task<Real>& task, int n) const
 {
-    if (task.gradients != nullptr)
+    const auto give = [=](Real* to, const SiteResult<Real>& result)
     {
-        std::copy_n(gradientsOnHost_.data(), 3 * static_cast<size_t>(n), task.gradients);
-    }
-    if (task.hessians != nullptr)
-    {
-        std::copy_n(hessiansOnHost_.data(), 6 * static_cast<size_t>(n), task.hessians);
-    }
+        if (to != nullptr)
+        {
+            result.deliver(to, n);
+        }
+    };
+    give(task.gradients, gradients_);
+    give(task.hessians, hessians_);
+    give(task.torques, torques_);
 }
 
-// The other members are compiled with sites.cu and site_expansions.cu.
+template class SiteResult<float>;
+template class SiteResult<double>;
+// The other members are compiled with other files.
 // NOLINTBEGIN(bugprone-macro-parentheses): the argument is a type
 #define FARFIELD_INSTANTIATE(Real)                                                                 \
-    template Real* DeviceSites<Real>::gradients(int);                                              \
-    template Real* DeviceSites<Real>::hessians(int);                                               \
     template void DeviceSites<Real>::fetch(const Task<Real>&, int, cudaStream_t);                  \
     template void DeviceSites<Real>::deliver(const Task<Real>&, int) const
 FARFIELD_INSTANTIATE(float);

@@ -28,17 +28,21 @@ constexpr int c_threads            = 128;
 constexpr int c_ofBlock            = c_threads / c_warp; //!< sites, or cells
 constexpr unsigned int c_wholeWarp = 0xffffffffU;
 using siteDetail::addSource;
-using siteDetail::c_flat;
-using siteDetail::c_values;
+using siteDetail::dotProduct;
+using siteDetail::doubleDot;
 using siteDetail::factorsOf;
 using siteDetail::LaneSums;
+using siteDetail::Site;
+using siteDetail::siteOf;
+using siteDetail::SortedMoments;
+using siteDetail::timesVector;
 
 template<class Real>
 struct SitesTask
 {
     SortedParticles<Real> particles;
-    const Real4<Real>* pairs;   //!< [n] as particles.xq, see DeviceCells::ofPairs()
-    const Real4<Real>* dipoles; //!< [n] sorted, or null
+    const Real4<Real>* pairs; //!< [n] as particles.xq, see DeviceCells::ofPairs()
+    SortedMoments<Real> moments;
     NeighbourFinder finder;
     int cells[3];  //!< of the grid
     bool isSkewed; //!< periods along y or z lead to other cells along x
@@ -62,26 +66,17 @@ struct SitesTask
     NearFunctionView<Real> functions; //!< of sorted particles
     FartherCells farther;
     SiteOutput<Real> output;
-    double *energy, *ofDipoles, *virial;
+    double *energy, *timesDegree, *virial;
     OrderedSums::View sums;
     FieldSums* fields;
 };
 
-template<class Real>
-__device__ __forceinline__ void dipoleOf(const Real4<Real>* dipoles, int i, Real (&mu)[3])
-{
-    const Real4<Real> d = load(dipoles + i);
-    mu[0]               = d.x;
-    mu[1]               = d.y;
-    mu[2]               = d.z;
-}
-
 //! What a lane finds of the near cells of a site.
-template<bool Dipoles, bool Curved, bool Virial, bool Functions, class Real>
+template<int Degree, bool Curved, bool Virial, bool Functions, class Real>
 __device__ void addNearCells(const SitesTask<Real>& task,
                              int i,
                              int lane,
-                             const Real (&own)[3],
+                             const Site<Degree, Real>& own,
                              LaneSums<Real>* sums)
 {
     const Real4<Real> a = load(task.pairs + i);
@@ -139,13 +134,9 @@ __device__ void addNearCells(const SitesTask<Real>& task,
                     }
                     else if (!isOut)
                     {
-                        Real mu[3] = { 0, 0, 0 };
-                        if constexpr (Dipoles)
-                        {
-                            dipoleOf(task.dipoles, j, mu);
-                        }
-                        addSource<Dipoles, Curved, Virial, Functions, Real>(
-                                R, r2, 1, factors, s.w, mu, a.w, own, sums);
+                        const auto source = siteOf<Degree>(task.moments, j, s.w);
+                        addSource<Degree, Curved, Virial, Functions, Real>(
+                                R, r2, 1, factors, source, own, sums);
                     }
                 }
             }
@@ -154,11 +145,11 @@ __device__ void addNearCells(const SitesTask<Real>& task,
 }
 
 //! What a lane takes away for excluded partners that the near field does not leave out.
-template<bool Dipoles, bool Curved, bool Virial, bool Functions, class Real>
+template<int Degree, bool Curved, bool Virial, bool Functions, class Real>
 __device__ void addExcluded(const SitesTask<Real>& task,
                             int i,
                             int lane,
-                            const Real (&own)[3],
+                            const Site<Degree, Real>& own,
                             LaneSums<Real>* sums)
 {
     const int atom = task.particles.atom[i];
@@ -176,47 +167,43 @@ __device__ void addExcluded(const SitesTask<Real>& task,
         const int other = task.exclusions.partners[k];
         double d[3];
         displacementOf(task.x, atom, other, task.image, d);
-        Real R[3], mu[3] = { 0, 0, 0 };
+        Real R[3];
         for (int a = 0; a < 3; a++)
         {
             R[a] = static_cast<Real>(task.rotation[a][0] * d[0] + task.rotation[a][1] * d[1]
                                      + task.rotation[a][2] * d[2]);
         }
-        if constexpr (Dipoles)
-        {
-            dipoleOf(task.dipoles, task.particles.position[other], mu);
-        }
+        const int sorted                = task.particles.position[other];
         const Real r2                   = R[0] * R[0] + R[1] * R[1] + R[2] * R[2];
         DerivativeFactors<Real> factors = {};
         if constexpr (Functions)
         {
             const Real* const terms = task.functions.terms;
-            factors                 = factorsOf<Real>(
-                    task.functions, r2, terms[i], terms[task.particles.position[other]], 1);
+            factors = factorsOf<Real>(task.functions, r2, terms[i], terms[sorted], 1);
         }
-        addSource<Dipoles, Curved, Virial, Functions, Real>(
-                R, r2, -1, factors, task.q[other], mu, task.q[atom], own, sums);
+        const auto source = siteOf<Degree>(task.moments, sorted, task.q[other]);
+        addSource<Degree, Curved, Virial, Functions, Real>(R, r2, -1, factors, source, own, sums);
     }
 }
 
 //! What near functions add to 1/r of the pairs that a lane finds beyond the near cells.
-template<bool Dipoles, bool Curved, class Real>
-__device__ void addFartherCells(const SitesTask<Real>& task, int i, int lane, LaneSums<Real>* sums)
+template<int Degree, bool Curved, class Real>
+__device__ void addFartherCells(const SitesTask<Real>& task,
+                                int i,
+                                int lane,
+                                const Site<Degree, Real>& own,
+                                LaneSums<Real>* sums)
 {
     const Real4<Real> a = load(task.pairs + i);
-    const Real own      = task.functions.terms[i];
+    const Real term     = task.functions.terms[i];
     const auto add      = [&](int j, Real shiftX, Real shiftY, Real shiftZ)
     {
         const Real4<Real> s = load(task.pairs + j);
         const Real R[3]     = { a.x - (s.x + shiftX), a.y - (s.y + shiftY), a.z - (s.z + shiftZ) };
         const Real r2       = R[0] * R[0] + R[1] * R[1] + R[2] * R[2];
-        const auto factors  = factorsOf<Real>(task.functions, r2, own, task.functions.terms[j], 0);
-        Real mu[3] = { 0, 0, 0 }, none[3] = { 0, 0, 0 };
-        if constexpr (Dipoles)
-        {
-            dipoleOf(task.dipoles, j, mu);
-        }
-        addSource<Dipoles, Curved, false, true, Real>(R, r2, 1, factors, s.w, mu, a.w, none, sums);
+        const auto factors  = factorsOf<Real>(task.functions, r2, term, task.functions.terms[j], 0);
+        const auto source   = siteOf<Degree>(task.moments, j, s.w);
+        addSource<Degree, Curved, false, true, Real>(R, r2, 1, factors, source, own, sums);
     };
     forFarther(task.farther, task.particles, task.edges, task.particles.cell[i], lane, c_warp, add);
 }
@@ -231,30 +218,62 @@ __device__ Real sumOfWarp(Real value)
     return value;
 }
 
-//! The force -(q g + H mu).
-template<class Real>
-__device__ void forceOf(const Real* v, Real q, const Real (&mu)[3], Real* F)
+//! The force -(q g + H mu + pull). \param[in] v  as in SiteArrays of the CPU
+template<int Degree, class Real>
+__device__ void forceOf(const Real* v, const Site<Degree, Real>& site, Real (&F)[3])
 {
-    F[0] = -(q * v[1] + v[4] * mu[0] + v[7] * mu[1] + v[8] * mu[2]);
-    F[1] = -(q * v[2] + v[7] * mu[0] + v[5] * mu[1] + v[9] * mu[2]);
-    F[2] = -(q * v[3] + v[8] * mu[0] + v[9] * mu[1] + v[6] * mu[2]);
+    Real ofDipole[3] = { 0, 0, 0 };
+    if constexpr (Degree > 0)
+    {
+        timesVector(v + c_flatValues, site.mu, ofDipole);
+    }
+    for (int k = 0; k < 3; k++)
+    {
+        F[k] = -(site.q * v[1 + k] + ofDipole[k] + (Degree > 1 ? v[c_curvedValues + k] : Real(0)));
+    }
+}
+
+//! The torque -mu x g - 2 eps (theta H), see SiteFields.
+template<int Degree, class Real>
+__device__ void torqueOf(const Real* v, const Site<Degree, Real>& site, Real (&torque)[3])
+{
+    for (int k = 0; k < 3; k++)
+    {
+        const int i = (k + 1) % 3, j = (k + 2) % 3;
+        torque[k] = Degree > 0 ? v[1 + i] * site.mu[j] - v[1 + j] * site.mu[i] : Real(0);
+        for (int a = 0; a < 3 && Degree > 1; a++)
+        {
+            const Real* const h = v + c_flatValues;
+            torque[k] -= 2
+                         * (site.theta[componentOf(i, a)] * h[componentOf(a, j)]
+                            - site.theta[componentOf(j, a)] * h[componentOf(a, i)]);
+        }
+    }
 }
 
 //! Writes what a site has. \param[in] v  in the frame of the cells \returns the field in units of the cap, squared
-template<class Real>
-__device__ Real
-writeSite(const SitesTask<Real>& task, int atom, Real q, const Real* v, const Real* F)
+template<int Degree, class Real>
+__device__ Real writeSite(const SitesTask<Real>& task,
+                          int atom,
+                          const Site<Degree, Real>& site,
+                          const Real* v,
+                          const Real* F)
 {
     const SiteOutput<Real>& out = task.output;
     const Real root             = static_cast<Real>(task.rootCoulomb);
     const Real poison           = task.poison != nullptr ? *task.poison : Real(0);
     const auto& rotation        = task.rotation;
     const size_t at             = 3 * static_cast<size_t>(atom);
-    Real square                 = 0;
+    const auto turned           = [&](const Real* own, int k)
+    { return own[0] * rotation[0][k] + own[1] * rotation[1][k] + own[2] * rotation[2][k]; };
+    Real square = 0, torque[3];
+    if (out.torques != nullptr)
+    {
+        torqueOf(v, site, torque);
+    }
     for (int k = 0; k < 3; k++)
     {
-        const Real force =
-                F[0] * rotation[0][k] + F[1] * rotation[1][k] + F[2] * rotation[2][k] + poison;
+        const Real force = turned(F, k) + poison;
         if (out.forces != nullptr)
         {
             out.forces[at + k] = out.replace ? force : out.forces[at + k] + force;
@@ -262,9 +281,11 @@ writeSite(const SitesTask<Real>& task, int atom, Real q, const Real* v, const Re
         square += force * force;
         if (out.gradients != nullptr)
         {
-            out.gradients[at + k] =
-                    root * (v[1] * rotation[0][k] + v[2] * rotation[1][k] + v[3] * rotation[2][k])
-                    + poison;
+            out.gradients[at + k] = root * turned(v + 1, k) + poison;
+        }
+        if (out.torques != nullptr)
+        {
+            out.torques[at + k] = turned(torque, k) + poison;
         }
     }
     if (out.potentials != nullptr)
@@ -273,28 +294,27 @@ writeSite(const SitesTask<Real>& task, int atom, Real q, const Real* v, const Re
     }
     if (out.hessians != nullptr)
     {
-        constexpr int c_a[6] = { 0, 1, 2, 0, 0, 1 }, c_b[6] = { 0, 1, 2, 1, 2, 2 };
-        const Real h[3][3] = { { v[4], v[7], v[8] }, { v[7], v[5], v[9] }, { v[8], v[9], v[6] } };
+        const Real* const h = v + c_flatValues;
         for (int component = 0; component < 6; component++)
         {
             Real sum = 0;
             for (int i = 0; i < 9; i++)
             {
-                sum += rotation[i / 3][c_a[component]] * h[i / 3][i % 3]
-                       * rotation[i % 3][c_b[component]];
+                sum += rotation[i / 3][firstAxis(component)] * h[componentOf(i / 3, i % 3)]
+                       * rotation[i % 3][secondAxis(component)];
             }
             out.hessians[6 * static_cast<size_t>(atom) + component] = root * sum + poison;
         }
     }
-    const Real strength = task.strengths != nullptr ? root * task.strengths[atom] : fabs(q);
+    const Real strength = task.strengths != nullptr ? root * task.strengths[atom] : fabs(site.q);
     const Real inCaps   = strength > task.largestIdle ? root * task.perCap / strength : Real(0);
     return square * inCaps * inCaps;
 }
 
-template<class Real, bool Dipoles, bool Curved, bool Energy, bool Virial, bool Functions>
+template<class Real, int Degree, bool Curved, bool Energy, bool Virial, bool Functions>
 __global__ void __launch_bounds__(c_threads) computeSites(const SitesTask<Real> task)
 {
-    constexpr int c_found = Curved ? c_values : c_flat;
+    constexpr int c_found = siteValueCount(Degree, Curved);
     double own[8]         = { 0, 0, 0, 0, 0, 0, 0, 0 };
     const int lane        = static_cast<int>(threadIdx.x) % c_warp;
     const int step        = static_cast<int>(gridDim.x) * c_ofBlock;
@@ -306,19 +326,15 @@ __global__ void __launch_bounds__(c_threads) computeSites(const SitesTask<Real> 
         const Real4<Real> a = load(task.particles.xq + i);
         const int atom      = task.particles.atom[i];
         const int slot      = task.slotOf[task.particles.cell[i]];
-        Real mu[3]          = { 0, 0, 0 };
-        if constexpr (Dipoles)
-        {
-            dipoleOf(task.dipoles, i, mu);
-        }
+        const auto site     = siteOf<Degree>(task.moments, i, a.w);
         LaneSums<Real> sums;
-        addNearCells<Dipoles, Curved, Virial, Functions, Real>(task, i, lane, mu, &sums);
-        addExcluded<Dipoles, Curved, Virial, Functions, Real>(task, i, lane, mu, &sums);
+        addNearCells<Degree, Curved, Virial, Functions, Real>(task, i, lane, site, &sums);
+        addExcluded<Degree, Curved, Virial, Functions, Real>(task, i, lane, site, &sums);
         if constexpr (Functions)
         {
-            addFartherCells<Dipoles, Curved, Real>(task, i, lane, &sums);
+            addFartherCells<Degree, Curved, Real>(task, i, lane, site, &sums);
         }
-        Real far[c_values] = {}, v[c_values] = {};
+        Real far[c_siteValues] = {}, v[c_siteValues] = {};
         for (int k = 0; k < c_found; k++)
         {
             far[k] = slot >= 0 ? task.far[static_cast<size_t>(k) * task.particles.n + i] : Real(0);
@@ -329,7 +345,7 @@ __global__ void __launch_bounds__(c_threads) computeSites(const SitesTask<Real> 
         {
             far[0] += task.curvature * b[k] * b[k];
             far[1 + k] += 2 * task.curvature * b[k];
-            far[c_flat + k] += Curved ? 2 * task.curvature : Real(0);
+            far[c_flatValues + k] += Curved ? 2 * task.curvature : Real(0);
         }
         if (Virial)
         {
@@ -339,7 +355,7 @@ __global__ void __launch_bounds__(c_threads) computeSites(const SitesTask<Real> 
                 own[2 + k] -= 0.25 * static_cast<double>(sums.virial[k]);
             }
             Real F[3];
-            forceOf(far, a.w, mu, F);
+            forceOf(far, site, F);
             if (lane == 0)
             {
                 own[2] -= 0.5 * static_cast<double>(b[0] * F[0]);
@@ -360,14 +376,19 @@ __global__ void __launch_bounds__(c_threads) computeSites(const SitesTask<Real> 
         if (lane == 0)
         {
             Real F[3];
-            forceOf(v, a.w, mu, F);
-            square = writeSite(task, atom, a.w, v, F);
+            forceOf(v, site, F);
+            square = writeSite(task, atom, site, v, F);
             if (Energy)
             {
+                const Real gradient[3] = { v[1], v[2], v[3] };
                 const double ofDipole =
-                        0.5 * static_cast<double>(mu[0] * v[1] + mu[1] * v[2] + mu[2] * v[3]);
-                own[0] += 0.5 * static_cast<double>(a.w) * potential + ofDipole;
-                own[1] += ofDipole;
+                        Degree > 0 ? 0.5 * static_cast<double>(dotProduct(site.mu, gradient)) : 0;
+                const double ofQuadrupole =
+                        Degree > 1
+                                ? 0.5 * static_cast<double>(doubleDot(site.theta, v + c_flatValues))
+                                : 0;
+                own[0] += 0.5 * static_cast<double>(a.w) * potential + ofDipole + ofQuadrupole;
+                own[1] += ofDipole + 2 * ofQuadrupole;
             }
         }
         if (task.fields != nullptr)
@@ -377,7 +398,7 @@ __global__ void __launch_bounds__(c_threads) computeSites(const SitesTask<Real> 
     }
     if (Energy)
     {
-        double* to[8] = { task.energy, task.ofDipoles };
+        double* to[8] = { task.energy, task.timesDegree };
         for (int k = 0; k < 6; k++)
         {
             to[2 + k] = task.virial + k;
@@ -400,14 +421,16 @@ void DeviceSites<Real>::compute(const SiteInput<Real>& input,
     {
         return;
     }
-    // the virial of dipoles is of forces, which need second derivatives
+    // the virial of moments is of forces, which need second derivatives
     const bool isCurved = output.hessians != nullptr
-                          || (anyDipoles() && (output.forces != nullptr || sums.virial != nullptr));
+                          || (anyMoments()
+                              && (output.forces != nullptr || output.torques != nullptr
+                                  || sums.energy != nullptr));
     evaluate(input, isCurved, stream);
     SitesTask<Real> task = {};
     task.particles       = input.particles;
     task.pairs           = input.ofPairs.xq;
-    task.dipoles         = anyDipoles() ? sorted_.data() : nullptr;
+    task.moments         = sorted();
     task.finder          = NeighbourFinder(input.where.grid);
     const auto& H        = input.where.grid.H;
     for (int k = 0; k < 3; k++)
@@ -422,7 +445,7 @@ void DeviceSites<Real>::compute(const SiteInput<Real>& input,
     task.close2     = static_cast<Real>(closeInCells(input.where.closeDistance));
     task.x          = input.x;
     task.q          = input.q;
-    task.strengths  = anyDipoles() ? strengths_.data() : nullptr;
+    task.strengths  = anyMoments() ? strengths_.data() : nullptr;
     task.far        = far_.data();
     task.slotOf     = input.leaves.slotOf;
     task.curvature =
@@ -438,7 +461,7 @@ void DeviceSites<Real>::compute(const SiteInput<Real>& input,
     task.farther     = input.farther;
     task.output      = output;
     task.energy      = sums.energy;
-    task.ofDipoles   = sums.ofDipoles;
+    task.timesDegree = sums.timesDegree;
     task.virial      = sums.virial;
     task.fields      = sums.fields;
     int blocks       = blocksFor(static_cast<long long>(n) * c_warp, c_threads);
@@ -447,29 +470,32 @@ void DeviceSites<Real>::compute(const SiteInput<Real>& input,
         task.sums = sums.scratch->view();
         blocks    = std::min(blocks, OrderedSums::c_maxBlocks);
     }
-    const auto launch = [&](auto dipoles, auto curved)
+    const auto launch = [&](auto degree, auto curved)
     {
-        constexpr bool c_dipoles = decltype(dipoles)::value, c_curved = decltype(curved)::value;
-        // with dipoles the virial is curved, see above; with functions there is none
-        constexpr bool c_virial = c_curved || !c_dipoles;
-        const bool hasEnergy    = sums.energy != nullptr;
-        auto kernel             = computeSites<Real, c_dipoles, c_curved, false, false, false>;
+        constexpr int c_degree  = decltype(degree)::value;
+        constexpr bool c_curved = decltype(curved)::value;
+        // with moments the virial is curved, see above; with functions there is none, nor quadrupoles
+        constexpr bool c_virial = c_curved || c_degree == 0, c_functions = c_degree < 2;
+        const bool hasEnergy = sums.energy != nullptr;
+        auto kernel          = computeSites<Real, c_degree, c_curved, false, false, false>;
         if (input.functions.any())
         {
-            kernel = hasEnergy ? computeSites<Real, c_dipoles, c_curved, true, false, true>
-                               : computeSites<Real, c_dipoles, c_curved, false, false, true>;
+            kernel = hasEnergy ? computeSites<Real, c_degree, c_curved, true, false, c_functions>
+                               : computeSites<Real, c_degree, c_curved, false, false, c_functions>;
         }
         else if (hasEnergy)
         {
             kernel = sums.virial != nullptr
-                             ? computeSites<Real, c_dipoles, c_curved, true, c_virial, false>
-                             : computeSites<Real, c_dipoles, c_curved, true, false, false>;
+                             ? computeSites<Real, c_degree, c_curved, true, c_virial, false>
+                             : computeSites<Real, c_degree, c_curved, true, false, false>;
         }
         kernel<<<blocks, c_threads, 0, stream>>>(task);
     };
-    const auto launchOf = [&](auto dipoles)
-    { isCurved ? launch(dipoles, std::true_type()) : launch(dipoles, std::false_type()); };
-    anyDipoles() ? launchOf(std::true_type()) : launchOf(std::false_type());
+    const auto launchOf = [&](auto degree)
+    { isCurved ? launch(degree, std::true_type()) : launch(degree, std::false_type()); };
+    degree_ == 0   ? launchOf(std::integral_constant<int, 0>())
+    : degree_ == 1 ? launchOf(std::integral_constant<int, 1>())
+                   : launchOf(std::integral_constant<int, 2>());
     checkLaunch("sites");
 }
 

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 /*! \file
- *  \brief Sites on the device: charges with dipoles, and potentials with their derivatives.
+ *  \brief Sites on the device: charges with dipoles and quadrupoles, and potentials with their derivatives.
  *
- *  Near field and excluded pairs in one launch, local expansions and the multipoles of dipoles in one each.
+ *  Near field and excluded pairs in one launch, local expansions and the multipoles of moments in one each.
  *  Expansions between these are those of charges, see SiteFields.
  */
 #ifndef FARFIELD_KERNELS_SITES_SITES_H
@@ -12,10 +12,11 @@
 
 #include <vector>
 
-#include "backend/task.h"
+#include "backend/backend.h"
 #include "expansions/expansions.h"
 #include "near/near.h"
 #include "near_field.h"
+#include "operators/site_values.h"
 #include "runtime/layout.h"
 #include "runtime/ordered_sums.h"
 
@@ -25,29 +26,27 @@ namespace farfield
 namespace siteDetail
 {
 
-//! Values of a site: potential, gradient, second derivatives xx yy zz xy xz yz; those without the latter.
-constexpr int c_values = 10, c_flat = 4;
-//! Coefficients that a derivative takes of an expansion, at most.
-constexpr int c_first = 2, c_second = 4;
+//! Coefficients that a first derivative takes of an expansion, at most.
+constexpr int c_terms = 2;
 
-/*! \brief Derivatives of monic functions: coefficients of the local expansion that each multiplies.
- *
- *  [order^2][3][c_first] of first derivatives, and behind them [(order - 1)^2][6][c_second] of second ones. */
+//! First derivatives of expansions in solid harmonics; others are derivatives of these.
 template<class Real>
 struct SiteTables
 {
     int order;
     const Real *scale, *beta; //!< see MonicRecurrence
-    const int* sources;
-    const Real* factors;
+    const int* sources;       //!< [order^2][3][c_terms] coefficients that are added up
+    const Real* factors;      //!< the same
 
-    FARFIELD_HD int inner() const { return order * order; }
-    FARFIELD_HD int core() const { return order > 0 ? (order - 1) * (order - 1) : 0; }
-    FARFIELD_HD int placeOf(int i, int axis) const { return (3 * i + axis) * c_first; }
-    FARFIELD_HD int secondPlaceOf(int i, int component) const
-    {
-        return 3 * c_first * inner() + (6 * i + component) * c_second;
-    }
+    FARFIELD_HD int placeOf(int i, int axis) const { return (3 * i + axis) * c_terms; }
+};
+
+//! Moments of sorted particles in the frame of the cells; null: there are none.
+template<class Real>
+struct SortedMoments
+{
+    const Real4<Real>* dipoles;     //!< x y z, and xx of theta
+    const Real4<Real>* quadrupoles; //!< yy xy xz yz of theta, see Site
 };
 
 } // namespace siteDetail
@@ -75,8 +74,8 @@ struct SiteInput
 //! Where sums of sites are added to, device memory; null for those that are not wanted.
 struct SiteSums
 {
-    double *energy = nullptr, *ofDipoles = nullptr; //!< see StageSums
-    double* virial       = nullptr;                 //!< xx yy zz xy xz yz
+    double *energy = nullptr, *timesDegree = nullptr; //!< see StageSums
+    double* virial       = nullptr;                   //!< xx yy zz xy xz yz
     OrderedSums* scratch = nullptr;
     FieldSums* fields    = nullptr;
     double perCap        = 0; //!< one over the field that counts most
@@ -91,26 +90,47 @@ struct SiteOutput
     Real* potentials; //!< [n], or null
     Real* gradients;  //!< [n][3], or null
     Real* hessians;   //!< [n][6], or null
+    Real* torques;    //!< [n][3], or null
 };
 
-//! Dipoles, and what is computed of sites.
+//! Values of sites on their way to the host.
+template<class Real>
+class SiteResult
+{
+public:
+    //! \param[in] each  values of a site
+    SiteResult(int each) : each_(each) {}
+
+    int each() const { return each_; }
+    //! Room for n sites.
+    Real* onDevice(int n);
+    void fetch(int n, cudaStream_t stream);
+    void deliver(Real* to, int n) const;
+
+private:
+    int each_;
+    DeviceBuffer<Real> onDevice_;
+    PinnedBuffer<Real> onHost_;
+};
+
+//! Moments, and what is computed of sites.
 template<class Real>
 class DeviceSites
 {
 public:
-    //! As Backend::setMoments(), of dipoles. \param[in] n  particles \returns whether there were as many before, so that
+    //! As Backend::setMoments(). \param[in] n  particles \returns whether there were as many before, so that
     //! what was recorded with them may run on
-    bool setDipoles(const Real* dipoles,
+    bool setMoments(const Moments<Real>& moments,
                     const Real* strengths,
                     int n,
                     double rootCoulomb,
                     cudaStream_t stream);
-    bool anyDipoles() const { return anyDipoles_; }
+    bool anyMoments() const { return degree_ > 0; }
     //! Tables of an order. \param[in] order  of the expansions
     void setOrder(int order, cudaStream_t stream);
-    //! Brings dipoles into the order of sorted particles, and into their frame.
+    //! Brings moments into the order of sorted particles, and into their frame.
     void sort(const SortedParticles<Real>& particles, const Mat3& rotation, cudaStream_t stream);
-    //! Adds the multipoles of dipoles to those of charges. \param[in] inverseUnit  1/nm, of the leaves
+    //! Adds the multipoles of moments to those of charges. \param[in] inverseUnit  1/nm, of the leaves
     void addMultipoles(const SortedParticles<Real>& particles,
                        const LevelView<Real>& leaves,
                        Real inverseUnit,
@@ -128,10 +148,11 @@ public:
                  const SiteOutput<Real>& output,
                  cudaStream_t stream);
 
-    //! \name Room for derivatives that go to the host
+    //! \name What goes to the host
     //!@{
-    Real* gradients(int n);
-    Real* hessians(int n);
+    SiteResult<Real>& gradients() { return gradients_; }
+    SiteResult<Real>& hessians() { return hessians_; }
+    SiteResult<Real>& torques() { return torques_; }
     //! Copies those that a task wants; they are there when the stream has come to its end.
     void fetch(const Task<Real>& task, int n, cudaStream_t stream);
     //! Gives them to the caller.
@@ -139,24 +160,31 @@ public:
     //!@}
 
 private:
-    siteDetail::SiteTables<Real> tables() const;
+    siteDetail::SiteTables<Real> tables() const
+    {
+        return { order_, scale_.data(), beta_.data(), sources_.data(), factors_.data() };
+    }
+    siteDetail::SortedMoments<Real> sorted() const
+    {
+        return { degree_ > 0 ? dipolesOfCells_.data() : nullptr,
+                 degree_ > 1 ? quadrupolesOfCells_.data() : nullptr };
+    }
     //! Sets far_. \param[in] isCurved  whether second derivatives are wanted
     void evaluate(const SiteInput<Real>& input, bool isCurved, cudaStream_t stream);
 
-    bool anyDipoles_ = false;
-    int order_       = -1;
-    DeviceBuffer<Real> dipoles_;       //!< scaled, [n][3]
-    DeviceBuffer<Real> strengths_;     //!< e, [n]
-    DeviceBuffer<Real4<Real>> sorted_; //!< dipoles in the frame of the cells
-    DeviceBuffer<Real> scale_, beta_;  //!< see MonicRecurrence
-    DeviceBuffer<int> sources_;        //!< of first and second derivatives, see SiteTables
-    DeviceBuffer<Real> factors_;       //!< the same
-    DeviceBuffer<int> rows_, targets_; //!< of multipoles, see addMultipoles()
-    DeviceBuffer<Real> values_;        //!< the same
-    DeviceBuffer<Real> far_;           //!< of local expansions, [value][sorted particles]
-    DeviceBuffer<double> squares_;     //!< see sumSquares()
-    DeviceBuffer<Real> gradients_, hessians_;
-    PinnedBuffer<Real> gradientsOnHost_, hessiansOnHost_;
+    int degree_ = 0; //!< of the moments, see SiteFields
+    int order_  = -1;
+    DeviceBuffer<Real> dipoles_, quadrupoles_; //!< scaled, [n][3] and theta, [n][6]
+    DeviceBuffer<Real> strengths_;             //!< e, [n]
+    DeviceBuffer<Real4<Real>> dipolesOfCells_, quadrupolesOfCells_; //!< see SortedMoments
+    DeviceBuffer<Real> scale_, beta_;                               //!< see MonicRecurrence
+    DeviceBuffer<int> sources_;                                     //!< see SiteTables
+    DeviceBuffer<Real> factors_;                                    //!< the same
+    DeviceBuffer<int> rows_, targets_;                              //!< see MomentTask
+    DeviceBuffer<Real> values_;                                     //!< the same
+    DeviceBuffer<Real> far_;       //!< of local expansions, [value][sorted particles]
+    DeviceBuffer<double> squares_; //!< see sumSquares()
+    SiteResult<Real> gradients_ = { 3 }, hessians_ = { 6 }, torques_ = { 3 };
 };
 
 } // namespace farfield

@@ -97,17 +97,28 @@ inline void waitForArrays()
     checkCuda(cudaDeviceSynchronize(), "waiting for the arrays");
 }
 
-//! As PythonSolver::evaluate(). \returns energy, virial, dV/dlambda, forces, potentials
+//! What is computed at particles, by the names of Outputs; None where it is not wanted.
 template<class Real>
-std::tuple<double, Matrix, double, OnGpu<Real, 2>, std::optional<OnGpu<Real, 1>>>
-evaluateOnGpu(PythonSolver<Real>& python,
-              const PositionsOnGpu<Real>& x,
-              const Box& box,
-              bool withPotentials,
-              bool virial,
-              const std::array<double, 3>& gridOffset,
-              double lambda,
-              bool slope)
+struct OutputsOnGpu
+{
+    template<int Dimensions>
+    using Array = std::optional<OnGpu<Real, Dimensions>>;
+    Array<1> potentials;
+    Array<2> gradients, hessians, torques;
+};
+
+/*! \brief As PythonSolver::evaluate().
+ *  \param[in] wanted  potentials, gradients, second derivatives, torques
+ *  \returns energy, virial, dV/dlambda, forces, and what is wanted */
+template<class Real>
+auto evaluateOnGpu(PythonSolver<Real>& python,
+                   const PositionsOnGpu<Real>& x,
+                   const Box& box,
+                   const std::array<bool, 4>& wanted,
+                   bool virial,
+                   const std::array<double, 3>& gridOffset,
+                   double lambda,
+                   bool slope)
 {
     checkSize(x.shape(0), python.count(), "positions");
     Request request       = requestOf(virial, gridOffset, lambda, slope);
@@ -116,19 +127,38 @@ evaluateOnGpu(PythonSolver<Real>& python,
     const CurrentGpu current(x.device_id());
     waitForArrays();
     OnGpu<Real, 2> forces = makeOnGpu<Real, 2>({ x.shape(0), 3 }, x.device_id());
-    std::optional<OnGpu<Real, 1>> potentials;
-    if (withPotentials)
+    OutputsOnGpu<Real> own;
+    if (wanted[0])
     {
-        potentials = makeOnGpu<Real, 1>({ x.shape(0) }, x.device_id());
+        own.potentials = makeOnGpu<Real, 1>({ x.shape(0) }, x.device_id());
     }
+    const auto make = [&](int which, size_t each, std::optional<OnGpu<Real, 2>>* array)
+    {
+        if (wanted[which])
+        {
+            *array = makeOnGpu<Real, 2>({ x.shape(0), each }, x.device_id());
+        }
+        return wanted[which] ? (*array)->data() : nullptr;
+    };
+    Outputs<Real> outputs;
+    outputs.potentials = own.potentials ? own.potentials->data() : nullptr;
+    outputs.gradients  = make(1, 3, &own.gradients);
+    outputs.hessians   = make(2, 6, &own.hessians);
+    outputs.torques    = make(3, 3, &own.torques);
     Totals totals;
     {
-        Real* const values = potentials ? potentials->data() : nullptr;
         const nb::gil_scoped_release release;
-        enqueue(python.solver(), x.data(), rows(box), forces.data(), request, nullptr, values);
+        enqueue(python.solver(), x.data(), rows(box), forces.data(), request, nullptr, outputs);
         totals = wait(python.solver());
     }
-    return { totals.energy, virialOf(totals), totals.dEnergyDLambda, forces, potentials };
+    return std::make_tuple(totals.energy,
+                           virialOf(totals),
+                           totals.dEnergyDLambda,
+                           forces,
+                           own.potentials,
+                           own.gradients,
+                           own.hessians,
+                           own.torques);
 }
 
 //! As PythonSolver::evaluateAt(). \returns potentials and fields

@@ -21,19 +21,22 @@ _KINDS = {np.dtype(np.float32): _core.SingleSolver, np.dtype(np.float64): _core.
 #: How the widths of two particles make that of a pair, unless the caller says so.
 _RULES = {"gaussian": "root-sum-square", "thole": "geometric-mean", "soft-core": "larger", "coulomb": "larger"}
 
+#: Of a symmetric matrix, row by row, among xx yy zz xy xz yz.
+_PLACES = np.array([0, 3, 4, 3, 1, 5, 4, 5, 2])
+
 
 @dataclass
 class Result:
-    """What an evaluation gives; forces and potentials are where the positions are."""
+    """What an evaluation gives; what is of each particle is where the positions are."""
 
     energy: float  # kJ/mol
     forces: Any  # kJ/mol/nm, [n, 3]
     virial: Optional[NDArray] = None  # -1/2 sum of x f, kJ/mol, [3, 3]
     potentials: Optional[Any] = None  # dE/dq of every particle, kJ/mol/e, [n]
     slope: Optional[float] = None  # dV/dlambda, kJ/mol
-    gradients: Optional[NDArray] = None  # of the potentials, kJ/mol/e/nm, [n, 3]
-    hessians: Optional[NDArray] = None  # second derivatives of the potentials, kJ/mol/e/nm^2, [n, 3, 3]
-    torques: Optional[NDArray] = None  # on dipoles and quadrupoles, kJ/mol, [n, 3]
+    gradients: Optional[Any] = None  # of the potentials, kJ/mol/e/nm, [n, 3]
+    hessians: Optional[Any] = None  # second derivatives of the potentials, kJ/mol/e/nm^2, [n, 3, 3]
+    torques: Optional[Any] = None  # on dipoles and quadrupoles, kJ/mol, [n, 3]
 
 
 @dataclass
@@ -181,7 +184,7 @@ class Solver(processes.CoreOwner):
             self._particles.set_dipoles(own)
 
     def set_quadrupoles(self, quadrupoles: Optional[ArrayLike]) -> None:
-        """Sets point quadrupoles of the particles, e nm^2, [n, 3, 3]; None: there are none any more. On CPUs.
+        """Sets point quadrupoles of the particles, e nm^2, [n, 3, 3]; None: there are none any more.
 
         They are symmetric and traceless, in the convention of Buckingham (doi:10.1039/QR9591300183): sum of
         q (3 r r - r^2)/2 over the charges of a particle. Some programs store a third of that. The energy of a
@@ -190,7 +193,6 @@ class Solver(processes.CoreOwner):
 
         Raises:
             ValueError: a component is not finite, a quadrupole is not symmetric, or it has a trace.
-            RuntimeError: the solver is on a GPU.
         """
         own = None
         if quadrupoles is not None:
@@ -270,9 +272,9 @@ class Solver(processes.CoreOwner):
             virial, potentials: whether to compute them. From the first call with potentials on, particles
                 without a charge cost as much as others.
             gradients, hessians: whether to compute first and second derivatives of the potentials, which dipoles
-                have as their energies and forces; minus the gradient is the field. Not with x in the memory of a GPU.
+                have as their energies and forces; minus the gradient is the field.
                 Particles without a charge cost as with potentials.
-            torques: whether to compute those on dipoles and quadrupoles. Not with x in the memory of a GPU.
+            torques: whether to compute those on dipoles and quadrupoles.
             grid_offset: position of the grid of cells, in cells; the result is the same within the
                 error. Integrate motion with another one at each step.
             lambda_: coupling parameter of set_perturbed_charges(), any finite number. Beyond 0 to 1 energies are
@@ -292,16 +294,12 @@ class Solver(processes.CoreOwner):
         wanted = bool(virial), offset, lambda_, bool(slope)
         if not is_on_gpu(x):
             x = self._reals("x", x, ("n", 3))
-        elif gradients or hessians or torques:
-            raise ValueError("gradients, hessians and torques are given on the host: pass x as a NumPy array.")
-        first = second = turning = None
         with self.alone() as core:
             if is_on_gpu(x):
                 take, function = importer(x), reader(core, "evaluate_on_gpu", self.dtype, x=x)
-                energy, matrix, derivative, forces, values = self._evaluated(
-                    x, box, function, x, box, bool(potentials), *wanted
-                )
-                forces, values = take(forces), take(values) if potentials else None
+                outputs = bool(potentials), bool(gradients), bool(hessians), bool(torques)
+                energy, matrix, derivative, *arrays = self._evaluated(x, box, function, x, box, outputs, *wanted)
+                forces, values, first, second, turning = (None if a is None else take(a) for a in arrays)
             else:
                 forces = np.empty_like(x)
                 values = np.empty(len(forces), self.dtype) if potentials else None
@@ -318,7 +316,7 @@ class Solver(processes.CoreOwner):
             values,
             derivative if slope else None,
             first,
-            None if second is None else second[:, [0, 3, 4, 3, 1, 5, 4, 5, 2]].reshape(-1, 3, 3),
+            None if second is None else second[:, _PLACES].reshape(-1, 3, 3),
             turning,
         )
 

@@ -25,17 +25,32 @@ struct Task
     Real* gradients = nullptr; //!< of the potentials, kJ/mol/e/nm, [n][3], or null
     Real* hessians =
             nullptr; //!< of the potentials, kJ/mol/e/nm^2, [n][6]: xx yy zz xy xz yz; or null
+    Real* torques = nullptr; //!< on moments, kJ/mol, [n][3], or null
 
     //! Where not, forces may get any values.
     bool wantsForces = true;
 
-    //! Whether derivatives of potentials are wanted.
-    bool wantsDerivatives() const { return gradients != nullptr || hessians != nullptr; }
+    //! Whether derivatives of potentials are wanted, or what follows from them.
+    bool wantsDerivatives() const
+    {
+        return gradients != nullptr || hessians != nullptr || torques != nullptr;
+    }
     //! Whether anything is wanted at particles without a charge.
     bool wantsAllPlaces() const { return potentials != nullptr || wantsDerivatives(); }
     //! Whether the stages sum the energy: virials and potentials come with it.
     bool sumsEnergy() const { return request.energy || request.virial || potentials != nullptr; }
 };
+
+//! The task with what is wanted besides the forces.
+template<class Real>
+Task<Real> taskOf(Task<Real> task, const Outputs<Real>& outputs)
+{
+    task.potentials = outputs.potentials;
+    task.gradients  = outputs.gradients;
+    task.hessians   = outputs.hessians;
+    task.torques    = outputs.torques;
+    return task;
+}
 
 } // namespace farfield
 

@@ -188,7 +188,8 @@ void CpuBackend<Real>::exclusions()
                      closeDistance(),
                      this->task_.hessians != nullptr
                              || (sites_.anyMoments()
-                                 && (this->task_.wantsForces || this->task_.sumsEnergy())),
+                                 && (this->task_.wantsForces || this->task_.torques != nullptr
+                                     || this->task_.sumsEnergy())),
                      this->task_.request.virial);
         return;
     }

@@ -119,13 +119,13 @@ void p2mOfDegree(const Particles<Real>& particles,
         const auto row = [&](int i, int k) { return acc + (c_rows * i + k) * L; };
         for (int c = 0; c < 6 && Degree > 1; c++)
         {
-            const auto& entries = tables.curvature[c_secondAxis[c]];
+            const auto& entries = tables.curvature[secondAxis(c)];
             const Real times    = c < 3 ? Real(1) : Real(2);
             for (size_t i = 0; i < entries.size(); i++)
             {
                 for (int k = 0; k < 2; k++)
                 {
-                    addTo(row(entries[i].source[k], 1 + c_firstAxis[c]),
+                    addTo(row(entries[i].source[k], 1 + firstAxis(c)),
                           times * entries[i].value[k],
                           row(static_cast<int>(i), 4 + c));
                 }
@@ -175,24 +175,20 @@ HWY_INLINE void curvatureExpansions(const ExpansionTables<Real>& tables,
     const int L = lanesOf<Real>();
     for (int c = 0; c < 6; c++)
     {
-        const auto& entries = tables.curvature[c_secondAxis[c]];
+        const auto& entries = tables.curvature[secondAxis(c)];
         for (size_t i = 0; i < entries.size(); i++)
         {
             const auto& e = entries[i];
             const auto s  = hn::Mul(hn::Set(d, e.value[0]),
-                                   hn::Load(d, g + (3 * e.source[0] + c_firstAxis[c]) * L));
+                                   hn::Load(d, g + (3 * e.source[0] + firstAxis(c)) * L));
             const auto t  = hn::MulAdd(hn::Set(d, e.value[1]),
-                                      hn::Load(d, g + (3 * e.source[1] + c_firstAxis[c]) * L),
+                                      hn::Load(d, g + (3 * e.source[1] + firstAxis(c)) * L),
                                       s);
             hn::Store(t, d, h + (6 * i + c) * L);
         }
     }
 }
 
-//! Third derivatives that are independent: of second ones, in the order of SiteArrays, along an axis.
-constexpr int c_thirds              = 7;
-constexpr int c_thirdOf[c_thirds]   = { 0, 0, 0, 1, 1, 1, 3 },
-              c_thirdAxis[c_thirds] = { 0, 1, 2, 0, 1, 2, 2 };
 //! Rows of expansions up to these.
 constexpr int expansionRows(int degree)
 {
@@ -210,13 +206,14 @@ HWY_INLINE void thirdExpansions(const ExpansionTables<Real>& tables,
     const int inner = derivativeCount(tables.order, 3);
     for (int c = 0; c < c_thirds; c++)
     {
-        const auto& entries = tables.curvature[c_thirdAxis[c]];
+        const auto& entries = tables.curvature[axisOfThird(c)];
         for (int i = 0; i < inner; i++)
         {
             const auto& e   = entries[i];
-            const auto part = [&](int k) HWY_ATTR {
+            const auto part = [&](int k) HWY_ATTR
+            {
                 return hn::Mul(hn::Set(d, e.value[k]),
-                               hn::Load(d, h + (6 * e.source[k] + c_thirdOf[c]) * L));
+                               hn::Load(d, h + (6 * e.source[k] + secondOfThird(c)) * L));
             };
             hn::Store(hn::Add(part(0), part(1)), d, t + (c_thirds * i + c) * L);
         }

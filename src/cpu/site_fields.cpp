@@ -25,7 +25,7 @@ void setComponents(const Mat3& m, double* h)
 {
     for (int c = 0; c < 6; c++)
     {
-        h[c] = m(c_firstAxis[c], c_secondAxis[c]);
+        h[c] = m(firstAxis(c), secondAxis(c));
     }
 }
 
@@ -202,6 +202,14 @@ Vec3 SiteFields<Real>::forceOn(size_t particle,
 }
 
 template<class Real>
+Vec3 SiteFields<Real>::torqueOn(size_t particle, const SiteValues& v) const
+{
+    const Mat3 A = thetaOf(particle) * symmetricAt(v.data() + c_flatValues, 0);
+    return -vectorAt(dipoles_.data(), particle).cross(Vec3(v[1], v[2], v[3]))
+           - 2 * Vec3(A(1, 2) - A(2, 1), A(2, 0) - A(0, 2), A(0, 1) - A(1, 0));
+}
+
+template<class Real>
 void SiteFields<Real>::addVirials(StageSums* sums) const
 {
     for (int c = 0; c < 6 && wantsVirial_; c++)
@@ -253,8 +261,8 @@ void SiteFields<Real>::subtract(const ExcludedPairs& excluded,
                 {
                     // of -1/2 R (x) F a quarter here, and in both orders
                     virial[c] += 0.125
-                                 * (R[c_firstAxis[c]] * force[c_secondAxis[c]]
-                                    + R[c_secondAxis[c]] * force[c_firstAxis[c]]);
+                                 * (R[firstAxis(c)] * force[secondAxis(c)]
+                                    + R[secondAxis(c)] * force[firstAxis(c)]);
                 }
             }
         }
@@ -460,6 +468,7 @@ auto SiteFields<Real>::collect(const CellList<Real>& list,
     clear(task.potentials, 1);
     clear(task.gradients, 3);
     clear(task.hessians, 6);
+    clear(task.torques, 3);
     team_.run();
     Sums all;
     for (const Sums& sums : ofChunk)
@@ -533,6 +542,11 @@ auto SiteFields<Real>::collectRange(const CellList<Real>& list,
         for (int c = 0; c < 6 && task.hessians != nullptr; c++)
         {
             task.hessians[6 * atom + c] = static_cast<Real>(rootCoulomb * v[c_flatValues + c]);
+        }
+        if (task.torques != nullptr && anyMoments())
+        {
+            Eigen::Map<Eigen::Matrix<Real, 3, 1>>(task.torques + 3 * atom) =
+                    torqueOn(atom, v).template cast<Real>();
         }
         if (task.potentials != nullptr)
         {

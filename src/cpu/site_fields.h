@@ -127,6 +127,9 @@ private:
     Mat3 thetaOf(size_t particle) const;
     //! The force of a site that has these values.
     Vec3 forceOn(size_t particle, const std::vector<Real>& q, const SiteValues& v) const;
+    /*! \brief -mu x g - 2 eps (theta H), eps(A)_k = sum eps_kij A_ij: Stone, The Theory of Intermolecular Forces,
+     *         Oxford University Press (2013), chapter 3. */
+    Vec3 torqueOn(size_t particle, const SiteValues& v) const;
     void listClosePairs(const ExcludedPairs& excluded, const CellList<Real>& list);
     //! collect() of sorted sites [begin, end).
     Sums collectRange(const CellList<Real>& list,

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cpu/particle_views.h"
+#include "operators/site_values.h"
 
 namespace farfield
 {
@@ -30,30 +31,6 @@ struct SortedMoments
     //! The highest degree; where there are quadrupoles, there are dipoles.
     int degree() const { return of[0] == nullptr ? 0 : of[3] == nullptr ? 1 : 2; }
 };
-
-//! Components of moments up to a degree.
-constexpr int momentCount(int degree)
-{
-    return degree == 0 ? 0 : degree == 1 ? 3 : 9;
-}
-
-/*! \brief The values of a site: potential, gradient, second derivatives xx yy zz xy xz yz, and with quadrupoles
- *         third derivatives times its own theta, three. */
-constexpr int c_siteValues = 13;
-//! Those without second derivatives, and those without third ones.
-constexpr int c_flatValues = 4, c_curvedValues = 10;
-//! How many there are. \param[in] degree  of moments \param[in] isCurved  whether there are second derivatives
-constexpr int siteValueCount(int degree, bool isCurved)
-{
-    return !isCurved ? c_flatValues : degree < 2 ? c_curvedValues : c_siteValues;
-}
-//! Coefficients of an expansion that derivatives of a degree leave. \param[in] order  of the expansion
-constexpr int derivativeCount(int order, int degree)
-{
-    return order > degree - 1 ? (order - degree + 1) * (order - degree + 1) : 0;
-}
-//! Axes of second derivatives.
-constexpr int c_firstAxis[6] = { 0, 1, 2, 0, 0, 1 }, c_secondAxis[6] = { 0, 1, 2, 1, 2, 2 };
 
 //! Arrays for the values of sorted sites.
 template<class Real>

@@ -362,7 +362,7 @@ HWY_INLINE void siteRow(const SiteTask<Real>& task,
             }
             for (int c = 0; c < 6; c++)
             {
-                const int a = c_firstAxis[c], b = c_secondAxis[c];
+                const int a = firstAxis(c), b = secondAxis(c);
                 auto& sum = v[c_flatValues + c];
                 sum       = hn::MulAdd(t[a], R[b], sum);
                 sum       = Degree > 0 ? hn::NegMulAdd(R[a], w2[b], sum) : sum;

@@ -353,7 +353,7 @@ public:
      *                 named); OutOfMemory. The old dipoles hold then */
     void setDipoles(const Real* dipoles, int n);
 
-    /*! \brief Sets point quadrupoles of the particles, beside their charges and dipoles; on CPUs.
+    /*! \brief Sets point quadrupoles of the particles, beside their charges and dipoles.
      *
      *  In the convention of Buckingham, Theta = sum q (3 r r - r^2 1)/2 without a trace, a particle is the source
      *  (q + mu.grad' + 1/3 Theta:grad' grad') 1/|r - r'|. Its quadrupole has the energy 1/6 Theta:grad grad phi, the
@@ -365,7 +365,7 @@ public:
      *  \param[in] quadrupoles  e nm^2, [n][6]: xx yy zz xy xz yz; null: there are none any more
      *  \param[in] n            number of particles, as in setCharges()
      *  \throws Error  InvalidArgument: n differs, or a component is not finite or above 1e12, or a trace is more than
-     *                 rounding (the index is named); Unsupported: the solver is on a GPU; OutOfMemory. The old
+     *                 rounding (the index is named); OutOfMemory. The old
      *                 quadrupoles hold then */
     void setQuadrupoles(const Real* quadrupoles, int n);
 

@@ -80,9 +80,9 @@ FARFIELD_EXPORT void enqueue(CoulombSolver<Real>& solver,
                              const Request& request,
                              cudaStream_t stream);
 
-/*! \brief As enqueue() above, with the potentials of the particles.
+/*! \brief As enqueue() above, with potentials, their derivatives and torques at the particles.
  *
- *  The first evaluation with potentials, where some particles have a charge and some none, waits for
+ *  The first evaluation with any of them, where some particles have a charge and some none, waits for
  *  the device: make it before evaluations are captured. Particles without a charge then get forces
  *  below 1e-10 kJ/mol/nm, those on a charge of 1e-16 e at most.
  *  \param[in]     solver   as above
@@ -91,7 +91,7 @@ FARFIELD_EXPORT void enqueue(CoulombSolver<Real>& solver,
  *  \param[in,out] forces   as above
  *  \param[in]     request  as above
  *  \param[in]     stream   as above
- *  \param[out]    potentials  as for Solver::evaluate(), [n], device memory, or null */
+ *  \param[out]    outputs  as for Solver::evaluate(), in device memory */
 template<class Real>
 FARFIELD_EXPORT void enqueue(Solver<Real>& solver,
                              const Real* x,
@@ -99,7 +99,7 @@ FARFIELD_EXPORT void enqueue(Solver<Real>& solver,
                              Real* forces,
                              const Request& request,
                              cudaStream_t stream,
-                             Real* potentials);
+                             const Outputs<Real>& outputs);
 
 /*! \brief Solver::evaluateAt() with arrays in device memory, in order with a stream.
  *

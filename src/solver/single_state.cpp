@@ -137,7 +137,7 @@ Totals SingleState<Real>::evaluate(const Task<Real>& task, const Around& around)
 }
 
 template<class Real>
-Totals SingleState<Real>::run(const Task<Real>& task, const Place<Real>& place)
+void SingleState<Real>::checkDerivatives(const Task<Real>& task, const Place<Real>& place) const
 {
     if (task.wantsDerivatives() && place.narrowed.any()
         && !placement_.correctionOf(place).forces.empty())
@@ -145,8 +145,15 @@ Totals SingleState<Real>::run(const Task<Real>& task, const Place<Real>& place)
         throw Error(
                 ErrorCode::Unsupported,
                 "Excluded particles are in two layers of a slab, far from each other. There are no "
-                "gradients and second derivatives then: leave these pairs out of the exclusions.");
+                "gradients, second derivatives and torques then: leave these pairs out of the "
+                "exclusions.");
     }
+}
+
+template<class Real>
+Totals SingleState<Real>::run(const Task<Real>& task, const Place<Real>& place)
+{
+    checkDerivatives(task, place);
     Totals totals;
     evaluator_.times().evaluation(evaluator_.backend(), [&] { totals = runStages(task); });
     if (!choice_.areFieldsAsMeasured())
@@ -297,7 +304,7 @@ void SingleState<Real>::enqueue(const Task<Real>& task, const AroundLaunch& arou
     }
     enqueuedVirial_.reset();
     enqueuedCorrection_ = {};
-    if (task.potentials != nullptr)
+    if (task.wantsAllPlaces())
     {
         if (!servesProbes_ && charges_.wouldTakePart())
         {
@@ -348,6 +355,7 @@ void SingleState<Real>::launch(const Task<Real>& task, const Place<Real>& place)
         evaluator_.pipeline().enqueue(task);
         return;
     }
+    checkDerivatives(task, place);
     GpuBackend<Real>& gpu = evaluator_.onDevice();
     Task<Real> located    = task;
     located.x             = gpu.place(place.narrowed.x()).x;

@@ -97,6 +97,8 @@ private:
     //! The stages, and the virial where they have none. Particles without a charge get no force.
     Totals runStages(const Task<Real>& task);
     void launch(const Task<Real>& task, const Place<Real>& place);
+    //! \throws Error  Unsupported: derivatives are wanted and a correction has none
+    void checkDerivatives(const Task<Real>& task, const Place<Real>& place) const;
     //! Whether a virial is that of forces, see setOpenVirial(); the stages have none.
     bool needsOpenVirial(const Request& request) const;
     //! Whether the trace of the virial is that of pairs with 1/r.

@@ -13,7 +13,6 @@
 #include "evaluation/input_check.h"
 #include "solver/induction.h"
 #include "solver/tangent.h"
-#include "solver/torques.h"
 
 namespace farfield
 {
@@ -161,28 +160,6 @@ Totals Solver<Real>::Impl::evaluate(const Task<Real>& task)
     }
     return all_.evaluate(task,
                          [&](const auto& ofMixed) { return perturbed_.evaluate(task, ofMixed); });
-}
-
-template<class Real>
-Totals Solver<Real>::Impl::evaluateWithTorques(Task<Real> task, Real* torques)
-{
-    const auto n = static_cast<size_t>(all_.charges().count());
-    std::vector<Real> gradients, hessians;
-    if (task.gradients == nullptr)
-    {
-        gradients.resize(3 * n);
-        task.gradients = gradients.data();
-    }
-    if (task.hessians == nullptr && all_.charges().hasQuadrupoles())
-    {
-        hessians.resize(6 * n);
-        task.hessians = hessians.data();
-    }
-    const Totals totals = evaluate(task);
-    const std::vector<Real> own =
-            torquesOf(all_.charges().moments(), n, task.gradients, task.hessians);
-    std::copy(own.begin(), own.end(), torques);
-    return totals;
 }
 
 template<class Real>
@@ -448,16 +425,8 @@ Totals Solver<Real>::evaluate(const Real* x,
                               const Request& request,
                               const Outputs<Real>& outputs)
 {
-    Task<Real> task = { x, box, forces, outputs.potentials, request };
-    task.gradients  = outputs.gradients;
-    task.hessians   = outputs.hessians;
-    return impl().enter(
-            [&]
-            {
-                return outputs.torques == nullptr
-                               ? impl().evaluate(task)
-                               : impl().evaluateWithTorques(task, outputs.torques);
-            });
+    const Task<Real> task = taskOf<Real>({ x, box, forces, nullptr, request }, outputs);
+    return impl().enter([&] { return impl().evaluate(task); });
 }
 template<class Real>
 void Solver<Real>::evaluateTangent(const Real* x,

@@ -33,8 +33,6 @@ public:
     void setNearFunction(const NearFunction& function, const Real* widths, int n);
     void setDipoles(const Real* dipoles, int n);
     void setQuadrupoles(const Real* quadrupoles, int n);
-    //! evaluate(), and torques, [n][3].
-    Totals evaluateWithTorques(Task<Real> task, Real* torques);
     void evaluateTangent(const Task<Real>& task,
                          const Direction<Real>& direction,
                          const Tangent<Real>& tangent);

@@ -196,12 +196,12 @@ def of_tangents(content, name):
             own = case["induction"]
             values = [short(own["forces_ms"]), own["iterations"], short(own["over_forces"])]
         else:
-            kinds = ("gradients", "hessians", "dipoles", "tangent")
+            kinds = ("gradients", "hessians", "dipoles", "quadrupoles", "tangent")
             values = [short(case["forces_ms"]), *(short(case[f"{kind}_over_forces"]) for kind in kinds)]
         rows.append([case["dtype"], case["atoms"], f"{case['accuracy']:.0e}", *values])
     titles = {
         "errors": ["forces", "tangents of forces", "tangents of potentials"],
-        "times": ["forces, ms", "with gradients", "and second derivatives", "with dipoles", "a tangent"],
+        "times": ["forces, ms", "with gradients", "and second derivatives", "with dipoles", "and quadrupoles", "a tangent"],
         "induction": ["forces, ms", "iterations", "multiple of the time for forces"],
     }
     return cases.markdown(["", "atoms", "accuracy", *titles[name]], rows)

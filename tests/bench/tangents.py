@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Errors and times of derivatives of potentials, dipoles, tangents and induction, beside a plain evaluation.
+"""Errors and times of derivatives of potentials, dipoles, quadrupoles, tangents and induction, beside charges alone.
 
     build/python-package/bin/python3 -m tests.bench.tangents --json tangents.json
     build/python-package/bin/python3 -m tests.bench.tangents --device gpu --atoms 20000 100000 --json tangents_gpu.json
@@ -36,18 +36,21 @@ def measure(atoms, dtype, accuracies, repeats, device):
         forces = batch(x, q, offsets, boxes).forces
         exact = batch.tangent(x, q, offsets, boxes, dx=dx, dcharges=dq)
     for accuracy in accuracies:
-        solver, polar = (
-            farfield.Solver(accuracy, dtype, device=device, threads=1 if device == "cpu" else None) for _ in range(2)
+        solver, polar, quadrupolar = (
+            farfield.Solver(accuracy, dtype, device=device, threads=1 if device == "cpu" else None) for _ in range(3)
         )
-        for one in solver, polar:
+        for one in solver, polar, quadrupolar:
             one.set_charges(q)
-        polar.set_dipoles(0.02 * dipoles)
+        for one in polar, quadrupolar:
+            one.set_dipoles(0.02 * dipoles)
+        quadrupolar.set_quadrupoles(np.einsum("i,jk->ijk", 1e-3 * dipoles[:, 0], np.diag([1, 1, -2])))
         own = solver.tangent(x, box, dx=dx, dcharges=dq)
         calls = {
             "forces": lambda solver=solver: solver.evaluate(x, box),
             "gradients": lambda solver=solver: solver.evaluate(x, box, gradients=True),
             "hessians": lambda solver=solver: solver.evaluate(x, box, gradients=True, hessians=True),
             "dipoles": lambda polar=polar: polar.evaluate(x, box),
+            "quadrupoles": lambda quadrupolar=quadrupolar: quadrupolar.evaluate(x, box),
             "tangent": lambda solver=solver: solver.tangent(x, box, dx=dx, dcharges=dq),
         }
         times = {name: [] for name in calls}

@@ -170,7 +170,13 @@ TYPED_TEST(DeviceNearFunctions, GiveThePotentialsOfTheCpu)
         const auto* positions = static_cast<const Real*>(there.data());
         Request request;
         request.replaceForces = true;
-        enqueue(gpu, positions, box.rows, f.data(), request, clock.stream(), potentials.data());
+        enqueue(gpu,
+                positions,
+                box.rows,
+                f.data(),
+                request,
+                clock.stream(),
+                Outputs<Real>{ potentials.data() });
         wait(gpu);
         const auto expectSame =
                 [&](const std::vector<Real>& values, const std::vector<Real>& expected, double size)

@@ -17,26 +17,6 @@ namespace test
 namespace
 {
 
-using CpuConfigurations = ::testing::Types<CpuFloat, CpuDouble>;
-
-//! Traceless, e nm^2: about that of an atom in water.
-std::vector<std::array<double, 6>> randomQuadrupoles(int n, unsigned seed)
-{
-    constexpr double c_size = 1e-3;
-    std::mt19937 generator(seed);
-    std::uniform_real_distribution<double> uniform(-c_size, c_size);
-    std::vector<std::array<double, 6>> quadrupoles(n);
-    for (auto& Theta : quadrupoles)
-    {
-        for (double& component : Theta)
-        {
-            component = uniform(generator);
-        }
-        Theta[2] = -Theta[0] - Theta[1];
-    }
-    return quadrupoles;
-}
-
 //! Square of the distance of the nearest images of two particles.
 double nearestImage2(const System& system, int i, int j)
 {
@@ -140,7 +120,7 @@ template<class Config>
 class Quadrupoles : public ReproducibleTest<Config>
 {
 };
-TYPED_TEST_SUITE(Quadrupoles, CpuConfigurations);
+TYPED_TEST_SUITE(Quadrupoles, Configurations);
 
 TYPED_TEST(Quadrupoles, MatchEwald)
 {
@@ -231,33 +211,11 @@ TYPED_TEST(Quadrupoles, AreRefusedWhereTheyHaveNoMeaning)
     evaluateAll(solver, sites.charges); // all is well again
 }
 
-#ifdef FARFIELD_TESTS_WITH_CUDA
-template<class Config>
-class DeviceQuadrupoles : public ReproducibleTest<Config>
-{
-};
-TYPED_TEST_SUITE(DeviceQuadrupoles, GpuConfigurations);
-
-TYPED_TEST(DeviceQuadrupoles, AreRefused)
-{
-    using Real        = typename TypeParam::Real;
-    const Sites sites = bonded(namedBox("cube", 4.0), 60);
-    Solver<Real> solver(TypeParam::options());
-    load(solver, sites.charges);
-    const Evaluation before = evaluate(solver, sites.charges);
-    const std::vector<Real> none(6 * sites.charges.size(), Real(0));
-    expectError(ErrorCode::Unsupported,
-                { "quadrupoles", "GPU", "cpu" },
-                [&] { solver.setQuadrupoles(none.data(), sites.charges.size()); });
-    expectSameBits(evaluate(solver, sites.charges), before);
-}
-#endif
-
 template<class Config>
 class QuadrupoleEnergies : public ReproducibleTest<Config>
 {
 };
-TYPED_TEST_SUITE(QuadrupoleEnergies, ::testing::Types<CpuDouble>);
+TYPED_TEST_SUITE(QuadrupoleEnergies, DoubleConfigurations);
 
 //! Multipoles of one site, turned about an axis.
 Sites turned(Sites sites, int i, int axis, double angle)

@@ -74,7 +74,6 @@ ALLOWED = {
     " ... (atom  ...  of molecule type  ... ).": "follows a text that is in the page",
     "... farfield: files are kept in ...": "follows a text that is in the page",
     # Python: arguments of functions and classes, where a traceback shows the call
-    "gradients, hessians and torques are given on the host": PROGRAMS,
     "The quadrupole of particle ... is not symmetric": PROGRAMS,
     " ... follows from the tensors, leave it out.": PROGRAMS,
     " ... follows from the arrays, leave it out.": PROGRAMS,

@@ -64,14 +64,19 @@ def test_results_are_those_of_arrays_of_the_host(system, dtype, package, boundar
     pytest.importorskip(package)
     x, q, points = system
     one = solver(dtype, q, boundary=boundary)
-    expected = one.evaluate(x, BOX, virial=True, potentials=True)
-    own = one.evaluate(on_gpu(package, x), BOX, virial=True, potentials=True)
+    one.set_dipoles(0.01 * np.random.default_rng(5).normal(size=x.shape))
+    one.set_quadrupoles(np.tile(np.diag([1e-3, 1e-3, -2e-3]), (len(x), 1, 1)))
+    wanted = dict.fromkeys(("virial", "potentials", "gradients", "hessians", "torques"), True)
+    expected = one.evaluate(x, BOX, **wanted)
+    own = one.evaluate(on_gpu(package, x), BOX, **wanted)
     rounding = 1e-5 if dtype == "float32" else 1e-12
     assert own.energy == pytest.approx(expected.energy, rel=rounding)
     np.testing.assert_allclose(own.virial, expected.virial, atol=rounding * abs(own.energy))
+    one.set_dipoles(None)
+    one.set_quadrupoles(None)
+    names = [name for name in wanted if name != "virial"]
     for ours, theirs in (
-        (own.forces, expected.forces),
-        (own.potentials, expected.potentials),
+        *((getattr(own, name), getattr(expected, name)) for name in ("forces", *names)),
         *zip(one.evaluate_at(on_gpu(package, x), BOX, on_gpu(package, points)),
              one.evaluate_at(x, BOX, points)),
     ):

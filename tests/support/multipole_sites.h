@@ -376,6 +376,24 @@ struct Case
     Sum sum           = [](const System& system) { return fastEwald(system); };
 };
 
+//! Traceless, e nm^2: about that of an atom in water.
+inline std::vector<std::array<double, 6>> randomQuadrupoles(int n, unsigned seed)
+{
+    constexpr double c_size = 1e-3;
+    std::mt19937 generator(seed);
+    std::uniform_real_distribution<double> uniform(-c_size, c_size);
+    std::vector<std::array<double, 6>> quadrupoles(n);
+    for (auto& Theta : quadrupoles)
+    {
+        for (double& component : Theta)
+        {
+            component = uniform(generator);
+        }
+        Theta[2] = -Theta[0] - Theta[1];
+    }
+    return quadrupoles;
+}
+
 //! A net charge, excluded pairs, some of them through the boundary, one that is all but one site.
 inline Sites bonded(const Matrix& box, int n, double length = 0.03)
 {
@@ -487,7 +505,7 @@ void expectAll(const Case& c,
     Options options  = Config::options();
     options.boundary = c.boundary;
     options.m2l      = engine;
-    options.order    = 10;
+    options.order    = order;
     options.cellSize = 0.4;
     Solver<Real> solver(options);
     loadSites(solver, sites);
