@@ -28,6 +28,7 @@
 #include "runtime/evaluation_streams.h"
 #include "runtime/repeated_evaluation.h"
 #include "runtime/stage_clock.h"
+#include "sites/device_tangent.h"
 #include "sites/sites.h"
 #include "sort/extent.h"
 
@@ -118,6 +119,13 @@ public:
     void add(const std::vector<Real>& values, Real* to, void* stream) override;
 
     typename GpuBackend<Real>::DeviceArrays place(const Real* x) override;
+    typename GpuBackend<Real>::TangentRoom tangentRoom(int n) override { return tangent_.room(n); }
+    double lendSources(const Direction<Real>& direction, void* stream) override;
+    void handBack() override;
+    void combine(const Direction<Real>& direction,
+                 double unit,
+                 const Tangent<Real>& tangent,
+                 void* stream) override;
     std::vector<double> measure(Measure what,
                                 int repeats,
                                 const std::function<void()>& evaluate) override;
@@ -282,6 +290,8 @@ private:
     DeviceTotals<Real> totals_;
     DevicePotentials<Real> potentials_;
     DeviceSites<Real> sites_;
+    DeviceTangent<Real> tangent_;
+    double ownNetCharge_ = 0; //!< while sources are lent, else that of no meaning
     std::unique_ptr<RanksOnDevice<Real>> ranks_;      //!< null: all particles are here
     std::unique_ptr<NearFieldHelpers<Real>> helpers_; //!< or null
     bool helpersIfFaster_;

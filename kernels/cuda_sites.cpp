@@ -1,8 +1,10 @@
 /*
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
-// What the CUDA backend does for sites in place of near field and L2P.
+// What the CUDA backend does for sites in place of near field and L2P, and for their tangents.
 #include "cuda_backend.h"
+
+#include <utility>
 
 namespace farfield
 {
@@ -70,7 +72,51 @@ void CudaBackend<Real>::computeSites()
     sites_.compute(input, rootCoulomb_, sums, output, far());
 }
 
-template void CudaBackend<float>::computeSites();
-template void CudaBackend<double>::computeSites();
+template<class Real>
+double CudaBackend<Real>::lendSources(const Direction<Real>& direction, void* stream)
+{
+    const auto s       = static_cast<cudaStream_t>(stream);
+    const auto sources = tangent_.make(arrays_.q(), direction, arrays_.size(), rootCoulomb_, s);
+    if (sources.unit != 0)
+    {
+        sites_.lendDipoles(tangent_.dipoles(), arrays_.size(), s);
+        arrays_.exchangeCharges(&tangent_.charges());
+        ownNetCharge_ = std::exchange(netCharge_, sources.net);
+        history_.replace(); // the net charge is an argument of kernels
+    }
+    return sources.unit;
+}
+
+template<class Real>
+void CudaBackend<Real>::handBack()
+{
+    sites_.handBack();
+    arrays_.exchangeCharges(&tangent_.charges());
+    netCharge_ = ownNetCharge_;
+    history_.replace();
+}
+
+template<class Real>
+void CudaBackend<Real>::combine(const Direction<Real>& direction,
+                                double unit,
+                                const Tangent<Real>& tangent,
+                                void* stream)
+{
+    const auto s = static_cast<cudaStream_t>(stream);
+    tangent_.combine(arrays_.q(), direction, unit, arrays_.size(), rootCoulomb_, tangent, s);
+    check(cudaStreamSynchronize(s), "waiting for a tangent");
+}
+
+// NOLINTBEGIN(bugprone-macro-parentheses): the argument is a type
+#define FARFIELD_INSTANTIATE(Real)                                                                 \
+    template void CudaBackend<Real>::computeSites();                                               \
+    template double CudaBackend<Real>::lendSources(const Direction<Real>&, void*);                 \
+    template void CudaBackend<Real>::handBack();                                                   \
+    template void CudaBackend<Real>::combine(                                                      \
+            const Direction<Real>&, double, const Tangent<Real>&, void*)
+FARFIELD_INSTANTIATE(float);
+FARFIELD_INSTANTIATE(double);
+#undef FARFIELD_INSTANTIATE
+// NOLINTEND(bugprone-macro-parentheses)
 
 } // namespace farfield

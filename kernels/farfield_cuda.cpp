@@ -43,6 +43,20 @@ Totals wait(CoulombSolver<Real>& solver)
 }
 
 template<class Real>
+void evaluateTangent(Solver<Real>& solver,
+                     const Real* x,
+                     const double box[3][3],
+                     const Direction<Real>& direction,
+                     const Tangent<Real>& tangent,
+                     const Request& request,
+                     cudaStream_t stream)
+{
+    const Task<Real> task = { x, box, nullptr, nullptr, request, stream };
+    auto& own             = SolverAccess<Real>::of(solver);
+    own.enter([&] { own.evaluateTangentOnDevice(task, direction, tangent); });
+}
+
+template<class Real>
 void evaluateAt(Solver<Real>& solver,
                 const Real* x,
                 const double box[3][3],
@@ -102,6 +116,7 @@ std::vector<StageTime> measureStages(Solver<Real>& solver,
     template FARFIELD_EXPORT decltype(wait<Real>) wait<Real>;                                      \
     template FARFIELD_EXPORT decltype(mustRecordAgain<Real>) mustRecordAgain<Real>;                \
     template FARFIELD_EXPORT decltype(mayUpdateGraphs<Real>) mayUpdateGraphs<Real>;                \
+    template FARFIELD_EXPORT decltype(evaluateTangent<Real>) evaluateTangent<Real>;                \
     template FARFIELD_EXPORT decltype(evaluateAt<Real>) evaluateAt<Real>;                          \
     template FARFIELD_EXPORT decltype(measureStages<Real>) measureStages<Real>;
 

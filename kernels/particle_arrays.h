@@ -36,6 +36,8 @@ public:
     {
         setCharges(plan.q(), plan.order(), plan.counts(), stream);
     }
+    //! Takes other charges, of as many particles of which all take part, and gives its own.
+    void exchangeCharges(DeviceBuffer<Real>* q) { std::swap(q_, *q); }
     const ParticleCounts& counts() const { return counts_; }
     int size() const { return counts_.all; }
     int own() const { return counts_.own; }

@@ -231,6 +231,16 @@ bool DeviceSites<Real>::setMoments(const Moments<Real>& moments,
 }
 
 template<class Real>
+void DeviceSites<Real>::lendDipoles(const DeviceBuffer<Real>& dipoles, int n, cudaStream_t stream)
+{
+    dipolesOfCells_.resize(n);
+    dipoles_.upload(dipoles.data(), 3 * static_cast<size_t>(n), stream);
+    strengths_.resize(n);
+    strengths_.clear(stream);
+    degree_ = 1;
+}
+
+template<class Real>
 void DeviceSites<Real>::setOrder(int order, cudaStream_t stream)
 {
     const MonicRecurrence monic(order);
@@ -331,6 +341,7 @@ double* DeviceSites<Real>::sumSquares(const SortedParticles<Real>& particles,
 #define FARFIELD_INSTANTIATE(Real)                                                                 \
     template bool DeviceSites<Real>::setMoments(                                                   \
             const Moments<Real>&, const Real*, int, double, cudaStream_t);                         \
+    template void DeviceSites<Real>::lendDipoles(const DeviceBuffer<Real>&, int, cudaStream_t);    \
     template void DeviceSites<Real>::setOrder(int, cudaStream_t);                                  \
     template void DeviceSites<Real>::sort(                                                         \
             const SortedParticles<Real>&, const Mat3&, cudaStream_t);                              \

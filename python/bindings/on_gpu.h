@@ -20,6 +20,8 @@ namespace farfield
 
 template<class Real>
 using PositionsOnGpu = nb::ndarray<const Real, nb::shape<-1, 3>, nb::c_contig, nb::device::cuda>;
+template<class Real>
+using ChargesOnGpu = nb::ndarray<const Real, nb::shape<-1>, nb::c_contig, nb::device::cuda>;
 //! What is returned: an object that any package takes by from_dlpack().
 template<class Real, int dimensions>
 using OnGpu = nb::ndarray<nb::array_api, Real, nb::ndim<dimensions>, nb::device::cuda>;
@@ -77,8 +79,8 @@ private:
 };
 
 //! That an array is where a solver reads it. \param[in] what  is in the array
-template<class Real>
-void checkGpu(PythonSolver<Real>& python, const PositionsOnGpu<Real>& array, const char* what)
+template<class Real, class Array>
+void checkGpu(PythonSolver<Real>& python, const Array& array, const char* what)
 {
     const int device = python.solver().setup().deviceId;
     if (device >= 0 && device != array.device_id())
@@ -193,11 +195,54 @@ std::pair<OnGpu<Real, 1>, OnGpu<Real, 2>> evaluateAtOnGpu(PythonSolver<Real>& py
     return { potentials, fields };
 }
 
+/*! \brief As PythonSolver::evaluateTangent().
+ *  \param[in] dx, dq  None where nothing changes
+ *  \returns forces and potentials */
+template<class Real>
+std::pair<OnGpu<Real, 2>, OnGpu<Real, 1>>
+evaluateTangentOnGpu(PythonSolver<Real>& python,
+                     const PositionsOnGpu<Real>& x,
+                     const std::optional<PositionsOnGpu<Real>>& dx,
+                     const std::optional<ChargesOnGpu<Real>>& dq,
+                     const Box& box,
+                     const std::array<double, 3>& gridOffset)
+{
+    checkSize(x.shape(0), python.count(), "positions");
+    checkGpu(python, x, "positions");
+    Direction<Real> direction;
+    if (dx)
+    {
+        checkSize(dx->shape(0), python.count(), "changes of positions");
+        checkGpu(python, *dx, "changes of positions");
+        direction.x = dx->data();
+    }
+    if (dq)
+    {
+        checkSize(dq->shape(0), python.count(), "changes of charges");
+        checkGpu(python, *dq, "changes of charges");
+        direction.q = dq->data();
+    }
+    Request request;
+    request.gridOffset    = gridOffset;
+    request.mayHaveJumped = true;
+    const CurrentGpu current(x.device_id());
+    waitForArrays();
+    OnGpu<Real, 2> forces     = makeOnGpu<Real, 2>({ x.shape(0), 3 }, x.device_id());
+    OnGpu<Real, 1> potentials = makeOnGpu<Real, 1>({ x.shape(0) }, x.device_id());
+    {
+        const nb::gil_scoped_release release;
+        const Tangent<Real> tangent = { forces.data(), potentials.data() };
+        evaluateTangent(python.solver(), x.data(), rows(box), direction, tangent, request, nullptr);
+    }
+    return { forces, potentials };
+}
+
 template<class Real>
 void bindOnGpu(nb::class_<PythonSolver<Real>>* solver)
 {
     solver->def("evaluate_on_gpu", &evaluateOnGpu<Real>);
     solver->def("evaluate_at_on_gpu", &evaluateAtOnGpu<Real>);
+    solver->def("evaluate_tangent_on_gpu", &evaluateTangentOnGpu<Real>);
 }
 
 } // namespace farfield

@@ -53,6 +53,11 @@ class Particles:
         self._charges = charges
         self._set_usual_charge()
 
+    def has_charges(self, charges: tuple[NDArray, ...]) -> bool:
+        """Whether these are the charges already."""
+        same = (np.array_equal(own, other) for own, other in zip(self._charges, charges))
+        return len(charges) == len(self._charges) and all(same)
+
     def _set_usual_charge(self):
         acting = np.concatenate(self._charges).astype(float)
         for degree, moments in ((1, self._dipoles), (2, self._quadrupoles)):

@@ -41,10 +41,10 @@ class Result:
 
 @dataclass
 class Tangent:
-    """Derivatives along a direction."""
+    """Derivatives along a direction, where the positions are."""
 
-    forces: NDArray  # kJ/mol/nm, [n, 3]
-    potentials: NDArray  # kJ/mol/e, [n]
+    forces: Any  # kJ/mol/nm, [n, 3]
+    potentials: Any  # kJ/mol/e, [n]
 
 
 @dataclass
@@ -332,7 +332,7 @@ class Solver(processes.CoreOwner):
         """Derivatives of forces and potentials along a direction: Hessian-vector products.
 
         They are those of what evaluate() computes, to rounding, as long as no particle changes its cell. Costs two
-        evaluations. Without dipoles; arrays are on the host.
+        evaluations. Without dipoles. Arrays are all on the host, or all in the memory of the GPU, as for evaluate().
 
         Args:
             x, box, grid_offset: as for evaluate().
@@ -344,6 +344,8 @@ class Solver(processes.CoreOwner):
             RuntimeError: the solver has dipoles or charges of two states; near functions that do not go with dipoles.
         """
         offset, rows = _offset(grid_offset), _box(box)
+        if is_on_gpu(x):
+            return self._tangent_on_gpu(x, rows, dx, dcharges, offset)
         at = self._reals("x", x, ("n", 3))
         moves = None if dx is None else self._reals("dx", dx, at.shape)
         changes = None if dcharges is None else self._reals("dcharges", dcharges, at.shape[:1])
@@ -353,6 +355,18 @@ class Solver(processes.CoreOwner):
             self._evaluated(at, rows, core.evaluate_tangent, *arrays, offset)
             self._particles.look(at, rows)
         return tangent
+
+    def _tangent_on_gpu(self, x, box, dx, dcharges, offset):
+        for name, array in (("dx", dx), ("dcharges", dcharges)):
+            if array is not None and not is_on_gpu(array):
+                raise arguments.ArrayError(f"{name} must be in the memory of the GPU, as x is.")
+        vectors = {"x": x} if dx is None else {"x": x, "dx": dx}
+        take = importer(x)
+        with self.alone() as core:
+            function = reader(core, "evaluate_tangent_on_gpu", self.dtype, **vectors)
+            arrays = self._evaluated(x, box, function, x, dx, dcharges, box, offset)
+            self._particles.look(x, box)
+        return Tangent(*map(take, arrays))
 
     def induced_dipoles(
         self,
@@ -544,6 +558,8 @@ class Solver(processes.CoreOwner):
         charges = tuple(np.array(of_state) for of_state in charges)
         count = len(charges[0])
         with self.alone() as core:
+            if self._particles.has_charges(charges):
+                return
             needs_other = count != self._particles.count and self._needs_other_threads(count)
             core = self._made(count) if needs_other else core
             give_charges(core, charges)

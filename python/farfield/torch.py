@@ -27,10 +27,10 @@ class Coulomb(torch.nn.Module):
     """The Coulomb energy of point charges, kJ/mol, as a function that can be differentiated twice.
 
     Losses on forces can be trained, with charges from a network. Positions and charges are float32, whose accuracy
-    ends at 2e-6, or float64. Positions on the GPU of the solver stay there, charges and the cell are copied to the
-    host. Energy and gradients are within the error that is asked for of each other. Second derivatives are those of
-    the gradients to rounding, as long as no particle changes its cell; their arrays pass through the host, and none
-    is there by the cell. They are there for torch.autograd and torch.func, whose vmap takes its elements in turn.
+    ends at 2e-6, or float64. Positions and derivatives on the GPU of the solver stay there, charges and the cell are
+    copied to the host. Energy and gradients are within the error that is asked for of each other. Second derivatives
+    are those of the gradients to rounding, as long as no particle changes its cell; there are none by the cell. They
+    are there for torch.autograd and torch.func, whose vmap takes its elements in turn.
     torch.compile leaves calls out of its graphs.
 
     Args:
@@ -259,36 +259,57 @@ class _SystemOfSolver(_Systems):
         return of_systems.expand(len(positions))
 
     def evaluate(self, positions, charges, cells, *, potentials=False, virials=False):
-        x = positions.detach()
-        box, turned = self.own.box_of(self._cell(cells))
-        is_there = x.is_cuda and x.device.index == self.own.solver.setup["device_id"]
-        turn = torch.as_tensor(turned, device=x.device if is_there else "cpu")
-        moved = (x.to(turn) @ turn.T).to(x.dtype)
-        with self.own.with_charges(self._charges(charges)) as solver:
-            moved = moved if moved.is_cuda else moved.numpy()
-            result = solver.evaluate(moved, box, virial=virials, potentials=potentials)
+        own = self._oriented(positions, cells)
+        with self._with_charges(charges) as solver:
+            result = solver.evaluate(own.read(positions), own.box, virial=virials, potentials=potentials)
+        turned = own.turned
         return BatchResult(
-            torch.tensor([result.energy], dtype=x.dtype, device=x.device),
-            (torch.as_tensor(result.forces).to(turn) @ turn).to(x),
-            torch.as_tensor(result.potentials).to(x) if potentials else None,
+            torch.tensor([result.energy], dtype=positions.dtype, device=positions.device),
+            own.back(result.forces, positions),
+            torch.as_tensor(result.potentials).to(positions) if potentials else None,
             torch.as_tensor((turned.T @ result.virial @ turned)[None]) if virials else None,
         )
 
     def tangent(self, positions, charges, cells, direction, *, virials=False):
-        dx, dq, dcells = (None if part is None else _on_host(part) for part in direction)
+        dx, dq, dcells = direction
         if virials or dcells is not None:
             raise NotImplementedError(_NO_STRAINS)
-        given = _on_host(positions), self._charges(charges), self._cell(cells)
-        forces, potentials = self.own.tangent(*given, dx, dq)
-        return BatchTangent(torch.as_tensor(forces).to(positions), torch.as_tensor(potentials).to(positions))
+        own = self._oriented(positions, cells)
+        changes = {"dx": None if dx is None else own.read(dx), "dcharges": None if dq is None else own.there(dq)}
+        with self._with_charges(charges) as solver:
+            found = solver.tangent(own.read(positions), own.box, **changes)
+        return BatchTangent(own.back(found.forces, positions), torch.as_tensor(found.potentials).to(positions))
 
-    @staticmethod
-    def _charges(charges):
-        return charges.detach().cpu().numpy()
+    def _oriented(self, positions, cells):
+        is_there = positions.is_cuda and positions.device.index == self.own.solver.setup["device_id"]
+        cell = None if cells is None else _on_host(cells[0])
+        return _Oriented(self.own, cell, positions.device if is_there else "cpu")
 
-    @staticmethod
-    def _cell(cells):
-        return None if cells is None else _on_host(cells[0])
+    def _with_charges(self, charges):
+        return self.own.with_charges(charges.detach().cpu().numpy())
+
+
+class _Oriented:
+    """The box of a cell, and vectors in its orientation, where a solver reads them."""
+
+    def __init__(self, own, cell, device):
+        self.box, self.turned = own.box_of(cell)
+        self._device = device
+        self._turn = None if (self.turned == np.eye(3)).all() else torch.as_tensor(self.turned, device=device)
+
+    def there(self, tensor):
+        """Numbers that have no orientation."""
+        own = tensor.detach().to(self._device).contiguous()
+        return own if own.is_cuda else own.numpy()
+
+    def read(self, vectors):
+        own = vectors.detach().to(self._device)
+        return self.there(own if self._turn is None else (own.to(self._turn) @ self._turn.T).to(own.dtype))
+
+    def back(self, vectors, like):
+        """Vectors of the solver, as a tensor that is like another one."""
+        own = torch.as_tensor(vectors)
+        return (own if self._turn is None else own.to(self._turn) @ self._turn).to(like)
 
 
 class _SystemsOfBatch(_Systems):

@@ -88,6 +88,29 @@ public:
     //! Adds values, in host memory, to as many in device memory, in order with a stream.
     virtual void add(const std::vector<Real>& values, Real* to, void* stream) = 0;
 
+    /*! \name Tangents with arrays in device memory
+     *
+     *  Of the charges, evaluated in room.ofCharges, and of sources that take their place, in room.ofSources. */
+    //!@{
+    struct TangentRoom
+    {
+        Real* forces; //!< [n][3], which nobody needs
+        Outputs<Real> ofCharges, ofSources;
+    };
+    //! Of n particles; valid until the next call.
+    virtual TangentRoom tangentRoom(int n) = 0;
+    /*! \brief Puts charges dq and dipoles q dx, of unit size at most, in the place of the charges; all take part, and
+     *         there are no moments. Waits.
+     *  \returns their unit, e, until handBack(); 0: there are none, and the charges stay */
+    virtual double lendSources(const Direction<Real>& direction, void* stream) = 0;
+    virtual void handBack()                                                    = 0;
+    //! The tangent from what is in the room; waits. \param[in] unit  of lendSources()
+    virtual void combine(const Direction<Real>& direction,
+                         double unit,
+                         const Tangent<Real>& tangent,
+                         void* stream) = 0;
+    //!@}
+
     //! What is measured.
     enum class Measure
     {

@@ -101,6 +101,26 @@ FARFIELD_EXPORT void enqueue(Solver<Real>& solver,
                              cudaStream_t stream,
                              const Outputs<Real>& outputs);
 
+/*! \brief Solver::evaluateTangent() with arrays in device memory, in order with a stream.
+ *
+ *  Returns when the tangent is there.
+ *  \param[in]  solver     with the device Gpu
+ *  \param[in]  x          positions, nm, [n][3], device memory
+ *  \param[in]  box        as for enqueue(), host memory
+ *  \param[in]  direction  as for Solver::evaluateTangent(), device memory
+ *  \param[out] tangent    the same
+ *  \param[in]  request    position of the grid
+ *  \param[in]  stream     any stream of the current device that is not captured
+ *  \throws Error  as Solver::evaluateTangent(), and enqueue(); Unsupported: the device is Cpu */
+template<class Real>
+FARFIELD_EXPORT void evaluateTangent(Solver<Real>& solver,
+                                     const Real* x,
+                                     const double box[3][3],
+                                     const Direction<Real>& direction,
+                                     const Tangent<Real>& tangent,
+                                     const Request& request,
+                                     cudaStream_t stream);
+
 /*! \brief Solver::evaluateAt() with arrays in device memory, in order with a stream.
  *
  *  Returns when potentials and fields are there.

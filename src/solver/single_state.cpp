@@ -151,6 +151,18 @@ void SingleState<Real>::checkDerivatives(const Task<Real>& task, const Place<Rea
 }
 
 template<class Real>
+void SingleState<Real>::checkOtherSources(const Place<Real>& place)
+{
+    if (place.narrowed.any())
+    {
+        throw Error(
+                ErrorCode::Unsupported,
+                "Layers of a slab are far from each other. There are neither tangents nor induced "
+                "dipoles then: move the layers together, or evaluate them one by one.");
+    }
+}
+
+template<class Real>
 Totals SingleState<Real>::run(const Task<Real>& task, const Place<Real>& place)
 {
     checkDerivatives(task, place);
@@ -208,17 +220,21 @@ void SingleState<Real>::evaluateOthers(const Task<Real>& task,
     const Place<Real> place = placeOf(task.x, task.box);
     Task<Real> located      = task;
     located.x               = place.of(task.x);
-    if (place.narrowed.any())
-    {
-        throw Error(
-                ErrorCode::Unsupported,
-                "Layers of a slab are far from each other. There are neither tangents nor induced "
-                "dipoles then: move the layers together, or evaluate them one by one.");
-    }
+    checkOtherSources(place);
+    whileLent(charges,
+              dipoles,
+              [&] { evaluator_.times().notCounted([&] { evaluator_.pipeline().run(located); }); });
+}
+
+template<class Real>
+void SingleState<Real>::whileLent(const std::vector<Real>& charges,
+                                  const std::vector<Real>& dipoles,
+                                  const std::function<void()>& evaluate)
+{
     try
     {
         charges_.lend(charges, dipoles);
-        evaluator_.times().notCounted([&] { evaluator_.pipeline().run(located); });
+        evaluate();
     }
     catch (...)
     {
@@ -345,6 +361,66 @@ void SingleState<Real>::enqueue(const Task<Real>& task, const AroundLaunch& arou
                                      gpu.onHost(task.forces, n, task.stream),
                                      charges_.isCharged());
     }
+}
+
+template<class Real>
+void SingleState<Real>::evaluateTangentOnDevice(const Task<Real>& task,
+                                                const Direction<Real>& direction,
+                                                const Tangent<Real>& tangent)
+{
+    GpuBackend<Real>& gpu = evaluator_.onDevice();
+    if (charges_.count() == 0)
+    {
+        return;
+    }
+    checkOtherSources(placement_.onDevice(task, &gpu, choice_.extent()));
+    const auto room           = gpu.tangentRoom(charges_.count());
+    Task<Real> own            = task;
+    own.forces                = room.forces;
+    own.request.energy        = false;
+    own.request.virial        = false;
+    own.request.replaceForces = true;
+    own                       = taskOf(own, room.ofCharges);
+    enqueue(own);
+    wait();
+    if (mustLook_)
+    {
+        // once more: fields are others than they were, and cells may be, too
+        enqueue(own);
+        wait();
+    }
+    own                        = taskOf(own, room.ofSources);
+    own.wantsForces            = false;
+    double unit                = 0;
+    const auto evaluateSources = [&]
+    {
+        unit = gpu.lendSources(direction, task.stream);
+        if (unit == 0)
+        {
+            return;
+        }
+        try
+        {
+            evaluator_.pipeline().enqueue(own);
+            gpu.wait();
+        }
+        catch (...)
+        {
+            gpu.handBack();
+            throw;
+        }
+        gpu.handBack();
+    };
+    if (charges_.charged() == 0)
+    {
+        // nobody takes part yet
+        whileLent(std::vector<Real>(charges_.count(), Real(0)), {}, evaluateSources);
+    }
+    else
+    {
+        evaluateSources();
+    }
+    gpu.combine(direction, unit, tangent, task.stream);
 }
 
 template<class Real>

@@ -73,6 +73,10 @@ public:
 
     //! As enqueue() of farfield_cuda.h. \param[in] around  as of evaluate()
     void enqueue(const Task<Real>& task, const AroundLaunch& around = {});
+    //! As evaluateTangent() of farfield_cuda.h, checked.
+    void evaluateTangentOnDevice(const Task<Real>& task,
+                                 const Direction<Real>& direction,
+                                 const Tangent<Real>& tangent);
     /*! \brief As wait() of farfield_cuda.h.
      *  \param[in] complete  adds what else belongs to the evaluation */
     Totals wait(const std::function<Totals(const Totals&)>& complete = {});
@@ -97,6 +101,12 @@ private:
     //! The stages, and the virial where they have none. Particles without a charge get no force.
     Totals runStages(const Task<Real>& task);
     void launch(const Task<Real>& task, const Place<Real>& place);
+    //! Evaluates other sources in place of those that are set.
+    void whileLent(const std::vector<Real>& charges,
+                   const std::vector<Real>& dipoles,
+                   const std::function<void()>& evaluate);
+    //! \throws Error  Unsupported: layers of a slab are far from each other
+    static void checkOtherSources(const Place<Real>& place);
     //! \throws Error  Unsupported: derivatives are wanted and a correction has none
     void checkDerivatives(const Task<Real>& task, const Place<Real>& place) const;
     //! Whether a virial is that of forces, see setOpenVirial(); the stages have none.

@@ -173,6 +173,16 @@ void Solver<Real>::Impl::evaluateTangent(const Task<Real>& task,
 }
 
 template<class Real>
+void Solver<Real>::Impl::evaluateTangentOnDevice(const Task<Real>& task,
+                                                 const Direction<Real>& direction,
+                                                 const Tangent<Real>& tangent)
+{
+    checkNoMoments("Tangents");
+    checkSites("Tangents");
+    all_.evaluateTangentOnDevice(task, direction, tangent);
+}
+
+template<class Real>
 Induction Solver<Real>::Impl::induceDipoles(const Task<Real>& task,
                                             const Real* polarisabilities,
                                             double tolerance,

@@ -33,6 +33,10 @@ public:
     void setNearFunction(const NearFunction& function, const Real* widths, int n);
     void setDipoles(const Real* dipoles, int n);
     void setQuadrupoles(const Real* quadrupoles, int n);
+    //! The same with arrays in device memory.
+    void evaluateTangentOnDevice(const Task<Real>& task,
+                                 const Direction<Real>& direction,
+                                 const Tangent<Real>& tangent);
     void evaluateTangent(const Task<Real>& task,
                          const Direction<Real>& direction,
                          const Tangent<Real>& tangent);

@@ -86,6 +86,25 @@ def test_results_are_those_of_arrays_of_the_host(system, dtype, package, boundar
         np.testing.assert_allclose(on_host(ours), theirs, atol=rounding * np.abs(theirs).max())
 
 
+@pytest.mark.parametrize("package", ["torch", "cupy", "jax"])
+def test_tangents_are_those_of_arrays_of_the_host(system, dtype, package):
+    pytest.importorskip(package)
+    x, q, _ = system
+    random = np.random.default_rng(8)
+    direction = {"dx": random.normal(size=x.shape).astype(dtype), "dcharges": random.normal(size=N).astype(dtype)}
+    one = solver(dtype, q)
+    for names in ("dx", "dcharges"), ("dx",), ("dcharges",), ():
+        own = one.tangent(on_gpu(package, x), BOX, **{name: on_gpu(package, direction[name]) for name in names})
+        expected = one.tangent(x, BOX, **{name: direction[name] for name in names})
+        for name in ("forces", "potentials"):
+            ours, theirs = getattr(own, name), getattr(expected, name)
+            assert package_of(ours) == package
+            rounding = 1e-5 if dtype == "float32" else 1e-12
+            np.testing.assert_allclose(on_host(ours), theirs, atol=rounding * np.abs(theirs).max())
+    with pytest.raises(ValueError, match="dx must be in the memory of the GPU"):
+        one.tangent(on_gpu(package, x), BOX, dx=direction["dx"])
+
+
 @pytest.mark.parametrize("m2l", ["hierarchy", "fft", "symmetric", "gemm"])
 @pytest.mark.parametrize("boundary", ["open", "slab"])
 def test_all_engines_do_without_images(dtype, boundary, m2l):
@@ -213,6 +232,32 @@ def test_gradients_in_torch_stay_on_the_gpu(system, dtype, periodic, monkeypatch
         gradients.append([tensor.grad.cpu().numpy() for tensor in inputs])
     assert places == ["cpu", "cuda"]
     for ours, theirs in zip(*gradients):
+        np.testing.assert_allclose(ours, theirs, atol=1e-3 * np.abs(theirs).max())
+
+
+def test_second_derivatives_in_torch_stay_on_the_gpu(system, dtype, monkeypatch):
+    torch = pytest.importorskip("torch")
+    from farfield.torch import Coulomb
+
+    places, tangent = [], farfield.Solver.tangent
+
+    def noted(self, positions, *arguments, **options):
+        places.append("cuda" if isinstance(positions, torch.Tensor) else "cpu")
+        return tangent(self, positions, *arguments, **options)
+
+    monkeypatch.setattr(farfield.Solver, "tangent", noted)
+    x, q, _ = system
+    found = []
+    for device in ("cpu", "cuda"):
+        inputs = [torch.tensor(a, dtype=getattr(torch, dtype), device=device, requires_grad=True) for a in (x, q)]
+        cell = torch.tensor(np.diag(BOX) + 0.1 * np.eye(3)[::-1], device=device)
+        energy = Coulomb(device="gpu", reproducible=True)(*inputs, cell)
+        (gradient,) = torch.autograd.grad(energy, inputs[0], create_graph=True)
+        second = torch.autograd.grad((gradient**2).sum() / 1e6, inputs)
+        assert all(tensor.device.type == device for tensor in second)
+        found.append([tensor.cpu().numpy() for tensor in second])
+    assert places == ["cpu", "cuda"]
+    for ours, theirs in zip(*found):
         np.testing.assert_allclose(ours, theirs, atol=1e-3 * np.abs(theirs).max())
 
 
