@@ -187,6 +187,9 @@ def of_kernels(content, name):
 
 def of_tangents(content, name):
     """errors, times, induction"""
+    kinds_of_times = {"gradients": "with gradients", "hessians": "and second derivatives", "dipoles": "with dipoles",
+                      "quadrupoles": "and quadrupoles", "tangent": "a tangent"}
+    measured = [kind for kind in kinds_of_times if f"{kind}_over_forces" in content["cases"][0]]
     rows = []
     for case in content["cases"]:
         if name == "errors":
@@ -196,15 +199,30 @@ def of_tangents(content, name):
             own = case["induction"]
             values = [short(own["forces_ms"]), own["iterations"], short(own["over_forces"])]
         else:
-            kinds = ("gradients", "hessians", "dipoles", "quadrupoles", "tangent")
-            values = [short(case["forces_ms"]), *(short(case[f"{kind}_over_forces"]) for kind in kinds)]
+            values = [short(case["forces_ms"]), *(short(case[f"{kind}_over_forces"]) for kind in measured)]
         rows.append([case["dtype"], case["atoms"], f"{case['accuracy']:.0e}", *values])
     titles = {
         "errors": ["forces", "tangents of forces", "tangents of potentials"],
-        "times": ["forces, ms", "with gradients", "and second derivatives", "with dipoles", "and quadrupoles", "a tangent"],
+        "times": ["forces, ms", *(kinds_of_times[kind] for kind in measured)],
         "induction": ["forces, ms", "iterations", "multiple of the time for forces"],
     }
     return cases.markdown(["", "atoms", "accuracy", *titles[name]], rows)
+
+
+def of_peers(content, _):
+    """Times and errors of all that was measured; multiples of our time."""
+    titles = {"nvalchemi_ewald": "nvalchemi, Ewald", "nvalchemi_pme": "nvalchemi, PME", "torch_pme": "torch-pme"}
+    others = [name for name in titles if name in content["cases"][0]]
+    rows = []
+    for case in content["cases"]:
+        own = case["farfield"]
+        row = [case["dtype"], case["atoms"], short(own["ms"]), f"{own['error_of_forces']:.1e}"]
+        for name in others:
+            other = case[name]
+            row += [short(other["ms"]), f"{other['error_of_forces']:.1e}", short(other["ms"] / own["ms"])]
+        rows.append(row)
+    columns = [column for name in others for column in (f"{titles[name]}, ms", "error", "multiple")]
+    return cases.markdown(["", "atoms", "farfield, ms", "error", *columns], rows)
 
 
 def drift(case):
@@ -281,6 +299,8 @@ MAKERS = {
     "dispersion.json": of_dispersion,
     "tangents.json": of_tangents,
     "tangents_gpu.json": of_tangents,
+    "peers_single.json": of_peers,
+    "peers_batches.json": of_peers,
     "energy_conservation.json": of_energy,
     "gpu_total.json": of_evaluations,
     "gpu_droplets.json": of_evaluations,

@@ -346,7 +346,7 @@ def calls_what_is_built(words, **_):
 # Neither run nor parsed, and why.
 EXCEPTIONS = {
     rf"{VARIABLES}\S*python3 -m pip install .*": "takes packages from the network, with which farfield is compared",
-    r"\S*python3 -m (?:pytest tests/python/test_torch\.py|tests\.bench\.batch_training .*)": (
+    r"\S*python3 -m (?:pytest tests/python/test_torch\.py|tests\.bench\.(?:batch_training|peers) .*)": (
         "needs PyTorch, of which wheels are too large for tests"
     ),
     r"python3 -m sphinx -b linkcheck .*": "needs the network",

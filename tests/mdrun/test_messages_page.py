@@ -45,7 +45,6 @@ ALLOWED = {
     "The group ": PROGRAMS,
     "Potentials at points need charges of one state": PROGRAMS,
     "Dipoles and quadrupoles are not available on several ranks": PROGRAMS,
-    "Quadrupoles are not available on a GPU": PROGRAMS,
     "Quadrupoles do not go with near functions": PROGRAMS,
     "The  ...  of particle  ...  has a component of": PROGRAMS,
     "The quadrupole of particle  ...  has the trace": PROGRAMS,
@@ -75,6 +74,7 @@ ALLOWED = {
     "... farfield: files are kept in ...": "follows a text that is in the page",
     # Python: arguments of functions and classes, where a traceback shows the call
     "The quadrupole of particle ... is not symmetric": PROGRAMS,
+    "... must be in the memory of the GPU, as x is.": PROGRAMS,
     " ... follows from the tensors, leave it out.": PROGRAMS,
     " ... follows from the arrays, leave it out.": PROGRAMS,
     "ptr must begin with 0, and ascend.": PROGRAMS,
