@@ -373,7 +373,6 @@ void SingleState<Real>::evaluateTangentOnDevice(const Task<Real>& task,
     {
         return;
     }
-    checkOtherSources(placement_.onDevice(task, &gpu, choice_.extent()));
     const auto room           = gpu.tangentRoom(charges_.count());
     Task<Real> own            = task;
     own.forces                = room.forces;
@@ -383,6 +382,7 @@ void SingleState<Real>::evaluateTangentOnDevice(const Task<Real>& task,
     own                       = taskOf(own, room.ofCharges);
     enqueue(own);
     wait();
+    checkOtherSources(placement_.onDevice(own, &gpu, choice_.extent())); // all take part now
     if (mustLook_)
     {
         // once more: fields are others than they were, and cells may be, too
