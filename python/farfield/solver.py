@@ -66,9 +66,9 @@ class Solver(processes.CoreOwner):
     After fork() it works on in the child, with one thread where the parent has used several; one that
     is on a GPU does not.
 
-    evaluate() and evaluate_at() take arrays in the memory of a GPU, too, if they speak DLPack, as those
-    of PyTorch, CuPy and JAX, have the solver's dtype, and the solver has that GPU: they are read there,
-    and what is returned is of the same package and stays there. A call first waits for all that was given
+    evaluate(), tangent() and evaluate_at() take arrays in the memory of a GPU, too, if they speak DLPack,
+    as those of PyTorch, CuPy and JAX, have the solver's dtype, and the solver has that GPU: they are read
+    there, and what is returned is of the same package and stays there. A call first waits for all that was given
     to the GPU before. Charges, exclusions, widths and groups are NumPy's arrays all the same.
 
     Args:
