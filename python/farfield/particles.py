@@ -59,12 +59,13 @@ class Particles:
         return len(charges) == len(self._charges) and all(same)
 
     def _set_usual_charge(self):
-        acting = np.concatenate(self._charges).astype(float)
+        acting = [charges.astype(float) for charges in self._charges]
         for degree, moments in ((1, self._dipoles), (2, self._quadrupoles)):
             if moments is not None:
                 # as strong as a charge at 0.1 nm
-                acting = np.concatenate([acting, np.linalg.norm(moments, axis=1) / 0.1**degree])
-        self._usual_charge = float(np.sqrt(np.mean(acting[acting != 0] ** 2))) if acting.any() else 0.0
+                acting.append(np.linalg.norm(moments, axis=1).astype(float) / 0.1**degree)
+        count = sum(map(np.count_nonzero, acting))
+        self._usual_charge = float(np.sqrt(sum(np.dot(own, own) for own in acting) / count)) if count else 0.0
 
     def excludes(self, offsets: NDArray, partners: NDArray) -> bool:
         """Whether these pairs are excluded already; nothing needs to be set, or searched, then."""
