@@ -291,7 +291,7 @@ private:
     DevicePotentials<Real> potentials_;
     DeviceSites<Real> sites_;
     DeviceTangent<Real> tangent_;
-    double ownNetCharge_ = 0; //!< while sources are lent, else that of no meaning
+    double ownNetCharge_ = 0;                         //!< of the charges, while sources are lent
     std::unique_ptr<RanksOnDevice<Real>> ranks_;      //!< null: all particles are here
     std::unique_ptr<NearFieldHelpers<Real>> helpers_; //!< or null
     bool helpersIfFaster_;

@@ -79,7 +79,7 @@ double CudaBackend<Real>::lendSources(const Direction<Real>& direction, void* st
     const auto sources = tangent_.make(arrays_.q(), direction, arrays_.size(), rootCoulomb_, s);
     if (sources.unit != 0)
     {
-        sites_.lendDipoles(tangent_.dipoles(), arrays_.size(), s);
+        sites_.lendDipoles(&tangent_.dipoles(), arrays_.size(), s);
         arrays_.exchangeCharges(&tangent_.charges());
         ownNetCharge_ = std::exchange(netCharge_, sources.net);
         history_.replace(); // the net charge is an argument of kernels

@@ -134,13 +134,13 @@ __global__ void __launch_bounds__(c_threads) combineTangent(const CombineTask<Re
         for (int k = 0; k < 3; k++)
         {
             const Real more =
-                    task.unit > 0 ? task.unit * task.gradientsOfSources[3 * at + k] : Real(0);
+                    task.unit != 0 ? task.unit * task.gradientsOfSources[3 * at + k] : Real(0);
             task.tangent.forces[3 * at + k] = -(change * g[k] + q * (more + curved[k]));
         }
     }
     if (task.tangent.potentials != nullptr)
     {
-        const Real more = task.unit > 0 ? task.unit * task.potentialsOfSources[i] : Real(0);
+        const Real more = task.unit != 0 ? task.unit * task.potentialsOfSources[i] : Real(0);
         task.tangent.potentials[i] = more + g[0] * v[0] + g[1] * v[1] + g[2] * v[2];
     }
 }

@@ -37,7 +37,7 @@ public:
     //! [n] scaled, in units; idle ones in place of zeros.
     DeviceBuffer<Real>& charges() { return charges_; }
     //! [n][3] the same.
-    const DeviceBuffer<Real>& dipoles() const { return dipoles_; }
+    DeviceBuffer<Real>& dipoles() { return dipoles_; }
 
     //! \param[in] q  as of make()
     void combine(const Real* q,

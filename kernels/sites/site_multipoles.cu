@@ -3,7 +3,7 @@
  */
 // Moments of sites in the order of sorted particles, and their multipoles: a warp per cell.
 #include <algorithm>
-#include <array>
+#include <utility>
 
 #include "runtime/matrix3.h"
 #include "sites/monic.cuh"
@@ -231,12 +231,12 @@ bool DeviceSites<Real>::setMoments(const Moments<Real>& moments,
 }
 
 template<class Real>
-void DeviceSites<Real>::lendDipoles(const DeviceBuffer<Real>& dipoles, int n, cudaStream_t stream)
+void DeviceSites<Real>::lendDipoles(DeviceBuffer<Real>* dipoles, int n, cudaStream_t stream)
 {
     dipolesOfCells_.resize(n);
-    dipoles_.upload(dipoles.data(), 3 * static_cast<size_t>(n), stream);
     strengths_.resize(n);
     strengths_.clear(stream);
+    std::swap(dipoles_, *dipoles);
     degree_ = 1;
 }
 
@@ -341,7 +341,7 @@ double* DeviceSites<Real>::sumSquares(const SortedParticles<Real>& particles,
 #define FARFIELD_INSTANTIATE(Real)                                                                 \
     template bool DeviceSites<Real>::setMoments(                                                   \
             const Moments<Real>&, const Real*, int, double, cudaStream_t);                         \
-    template void DeviceSites<Real>::lendDipoles(const DeviceBuffer<Real>&, int, cudaStream_t);    \
+    template void DeviceSites<Real>::lendDipoles(DeviceBuffer<Real>*, int, cudaStream_t);          \
     template void DeviceSites<Real>::setOrder(int, cudaStream_t);                                  \
     template void DeviceSites<Real>::sort(                                                         \
             const SortedParticles<Real>&, const Mat3&, cudaStream_t);                              \

@@ -126,8 +126,9 @@ public:
                     double rootCoulomb,
                     cudaStream_t stream);
     bool anyMoments() const { return degree_ > 0; }
-    //! Dipoles in device memory, scaled, [n][3], where there are no moments, of particles whose fields do not count.
-    void lendDipoles(const DeviceBuffer<Real>& dipoles, int n, cudaStream_t stream);
+    //! Takes dipoles in device memory, scaled, [n][3], where there are no moments, and gives what it had room in;
+    //! fields at the particles do not count.
+    void lendDipoles(DeviceBuffer<Real>* dipoles, int n, cudaStream_t stream);
     //! There are none any more.
     void handBack() { degree_ = 0; }
     //! Tables of an order. \param[in] order  of the expansions

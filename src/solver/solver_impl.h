@@ -33,13 +33,13 @@ public:
     void setNearFunction(const NearFunction& function, const Real* widths, int n);
     void setDipoles(const Real* dipoles, int n);
     void setQuadrupoles(const Real* quadrupoles, int n);
+    void evaluateTangent(const Task<Real>& task,
+                         const Direction<Real>& direction,
+                         const Tangent<Real>& tangent);
     //! The same with arrays in device memory.
     void evaluateTangentOnDevice(const Task<Real>& task,
                                  const Direction<Real>& direction,
                                  const Tangent<Real>& tangent);
-    void evaluateTangent(const Task<Real>& task,
-                         const Direction<Real>& direction,
-                         const Tangent<Real>& tangent);
     Induction induceDipoles(const Task<Real>& task,
                             const Real* polarisabilities,
                             double tolerance,

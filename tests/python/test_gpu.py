@@ -207,18 +207,24 @@ def test_dipoles_are_those_of_the_cpu(system, dtype, boundary):
         np.testing.assert_allclose(ours, theirs, atol=20 * accuracy * np.abs(theirs).max())
 
 
+def places_of(monkeypatch, name):
+    """Where the positions are, of each call of a method of a solver from here on."""
+    places, method = [], getattr(farfield.Solver, name)
+
+    def noted(self, positions, *arguments, **options):
+        places.append("cpu" if isinstance(positions, np.ndarray) else "cuda")
+        return method(self, positions, *arguments, **options)
+
+    monkeypatch.setattr(farfield.Solver, name, noted)
+    return places
+
+
 @pytest.mark.parametrize("periodic", [True, False])
 def test_gradients_in_torch_stay_on_the_gpu(system, dtype, periodic, monkeypatch):
     torch = pytest.importorskip("torch")
     from farfield.torch import Coulomb
 
-    places, evaluate = [], farfield.Solver.evaluate
-
-    def noted(self, positions, *arguments, **options):
-        places.append("cuda" if isinstance(positions, torch.Tensor) else "cpu")
-        return evaluate(self, positions, *arguments, **options)
-
-    monkeypatch.setattr(farfield.Solver, "evaluate", noted)
+    places = places_of(monkeypatch, "evaluate")
     x, q, _ = system
     cell = np.diag(BOX) + 0.1 * np.eye(3)[::-1]
     gradients = []
@@ -239,13 +245,7 @@ def test_second_derivatives_in_torch_stay_on_the_gpu(system, dtype, monkeypatch)
     torch = pytest.importorskip("torch")
     from farfield.torch import Coulomb
 
-    places, tangent = [], farfield.Solver.tangent
-
-    def noted(self, positions, *arguments, **options):
-        places.append("cuda" if isinstance(positions, torch.Tensor) else "cpu")
-        return tangent(self, positions, *arguments, **options)
-
-    monkeypatch.setattr(farfield.Solver, "tangent", noted)
+    places = places_of(monkeypatch, "tangent")
     x, q, _ = system
     found = []
     for device in ("cpu", "cuda"):
