@@ -10,8 +10,9 @@
 #include "cells/excluded_pairs.h"
 #include "cells/minimum_image.h"
 #include "near/left_out.cuh"
+#include "near/near_cells.cuh"
 #include "near/near_functions.cuh"
-#include "near/near_pieces.h"
+#include "near/p2p_warp.h"
 #include "operators/background.h"
 #include "operators/solid_harmonics.h"
 #include "runtime/load.cuh"
@@ -27,11 +28,7 @@ constexpr int c_threads = 128;
 template<class Real>
 struct PotentialTask
 {
-    SortedParticles<Real> particles;
-    const Real4<Real>* pairs; //!< [n] as particles.xq, see DeviceCells::ofPairs()
-    NeighbourFinder finder;
-    int ws;
-    Real edges[3][3];
+    NearCells<Real> near;
     typename DeviceExclusions<Real>::View exclusions;
     NearFunctionView<Real> functions, given; //!< as PotentialInput
     FartherCells farther;
@@ -74,56 +71,30 @@ __global__ void __launch_bounds__(c_threads)
 template<bool Functions, class Real>
 __device__ Real ofNearCells(const PotentialTask<Real>& task, int i, int lane)
 {
-    const Real4<Real> a = load(task.pairs + i);
-    const bool careful  = task.exclusions.anyClose != nullptr && *task.exclusions.anyClose != 0;
-    int c[3];
-    task.finder.cell(task.particles.cell[i], c);
-    Real sum = 0;
-    for (int dz = -task.ws; dz <= task.ws; dz++)
+    const bool careful = task.exclusions.anyClose != nullptr && *task.exclusions.anyClose != 0;
+    Real sum           = 0;
+    const auto add     = [&](int j, Real charge, const Real(&R)[3], bool isSelf)
     {
-        for (int dy = -task.ws; dy <= task.ws; dy++)
+        // the tiny term is that of the near field
+        const Real r2 = R[0] * R[0] + R[1] * R[1] + R[2] * R[2] + Real(1e-20);
+        Real value    = p2pDetail::refined(p2pDetail::inverseRoot(r2), r2);
+        const bool isOut =
+                isSelf
+                || (careful && r2 < task.close2
+                    && isLeftOut<Real>(
+                            task.exclusions, task.near.particles.atom[i], task.near.particles.atom[j]));
+        if constexpr (Functions)
         {
-            for (int dx = -task.ws; dx <= task.ws; dx++)
-            {
-                const int D[3]  = { dx, dy, dz };
-                const int* bins = task.particles.bins(task.finder.neighbour(c, D));
-                const int end   = task.particles.endOf(bins);
-                const bool own  = dx == 0 && dy == 0 && dz == 0;
-                Real to[3]      = { a.x, a.y, a.z };
-                for (int d = 0; d < 3; d++)
-                {
-                    to[d] -= static_cast<Real>(dx) * task.edges[0][d]
-                             + static_cast<Real>(dy) * task.edges[1][d]
-                             + static_cast<Real>(dz) * task.edges[2][d];
-                }
-                for (int j = bins[0] + lane; j < end; j += c_warp)
-                {
-                    const Real4<Real> s = load(task.pairs + j);
-                    const Real x = to[0] - s.x, y = to[1] - s.y, z = to[2] - s.z;
-                    // the tiny term is that of the near field
-                    const Real r2  = x * x + y * y + z * z + Real(1e-20);
-                    const bool out = (own && j == i)
-                                     || (careful && r2 < task.close2
-                                         && isLeftOut<Real>(task.exclusions,
-                                                            task.particles.atom[i],
-                                                            task.particles.atom[j]));
-                    if constexpr (Functions)
-                    {
-                        const auto pair = potentialOf(task.functions,
-                                                      r2,
-                                                      1 / sqrt(r2),
-                                                      task.functions.terms[i],
-                                                      task.functions.terms[j]);
-                        sum += out ? Real(0) : s.w * pair.value;
-                    }
-                    else
-                    {
-                        sum += out ? Real(0) : s.w / sqrt(r2);
-                    }
-                }
-            }
+            value = potentialOf(task.functions,
+                                r2,
+                                value,
+                                task.functions.terms[i],
+                                task.functions.terms[j])
+                            .value;
         }
-    }
+        sum += isOut ? Real(0) : charge * value;
+    };
+    task.near.forSources(i, lane, add);
     return sum;
 }
 
@@ -131,18 +102,18 @@ __device__ Real ofNearCells(const PotentialTask<Real>& task, int i, int lane)
 template<class Real>
 __device__ Real ofFartherCells(const PotentialTask<Real>& task, int i, int lane)
 {
-    const Real4<Real> a = load(task.pairs + i);
+    const Real4<Real> a = load(task.near.pairs + i);
     const Real own      = task.functions.terms[i];
     Real sum            = 0;
     forFarther(task.farther,
-               task.particles,
-               task.edges,
-               task.particles.cell[i],
+               task.near.particles,
+               task.near.edges,
+               task.near.particles.cell[i],
                lane,
                c_warp,
                [&](int j, Real shiftX, Real shiftY, Real shiftZ)
                {
-                   const Real4<Real> s = load(task.pairs + j);
+                   const Real4<Real> s = load(task.near.pairs + j);
                    const Real x = a.x - (s.x + shiftX), y = a.y - (s.y + shiftY),
                               z  = a.z - (s.z + shiftZ);
                    const Real r2 = x * x + y * y + z * z;
@@ -226,13 +197,13 @@ __global__ void __launch_bounds__(c_threads) sumPotentials(const PotentialTask<R
     // lanes of all would be more than an int counts
     const int i    = static_cast<int>(blockIdx.x * (c_threads / c_warp) + threadIdx.x / c_warp);
     const int lane = static_cast<int>(threadIdx.x) % c_warp;
-    if (i >= task.particles.n)
+    if (i >= task.near.particles.n)
     {
         return; // the whole warp
     }
-    const Real4<Real> a = load(task.particles.xq + i);
-    const int atom      = task.particles.atom[i];
-    const int slot      = task.slotOf[task.particles.cell[i]];
+    const Real4<Real> a = load(task.near.particles.xq + i);
+    const int atom      = task.near.particles.atom[i];
+    const int slot      = task.slotOf[task.near.particles.cell[i]];
     Real sum = ofNearCells<Functions>(task, i, lane) + ofExcluded<Functions>(task, atom, lane);
     if (Functions && task.farther.any())
     {
@@ -301,11 +272,7 @@ void DevicePotentials<Real>::compute(const PotentialInput<Real>& input,
         return;
     }
     PotentialTask<Real> task;
-    task.particles = input.particles;
-    task.pairs     = input.ofPairs.xq;
-    task.finder    = NeighbourFinder(input.where.grid);
-    task.ws        = input.where.ws;
-    copyTo(input.where.edges, task.edges);
+    task.near        = NearCells<Real>(input.particles, input.ofPairs, input.where);
     task.exclusions  = input.exclusions;
     task.functions   = input.functions;
     task.given       = input.given;

@@ -12,7 +12,7 @@
 #include "cells/minimum_image.h"
 #include "expansions/force_output.cuh"
 #include "near/left_out.cuh"
-#include "near/near_pieces.h"
+#include "near/near_cells.cuh"
 #include "operators/background.h"
 #include "operators/scaled_charges.h"
 #include "runtime/load.cuh"
@@ -40,14 +40,8 @@ using siteDetail::timesVector;
 template<class Real>
 struct SitesTask
 {
-    SortedParticles<Real> particles;
-    const Real4<Real>* pairs; //!< [n] as particles.xq, see DeviceCells::ofPairs()
+    NearCells<Real> near;
     SortedMoments<Real> moments;
-    NeighbourFinder finder;
-    int cells[3];  //!< of the grid
-    bool isSkewed; //!< periods along y or z lead to other cells along x
-    int ws;
-    Real edges[3][3];
     typename DeviceExclusions<Real>::View exclusions;
     MinimumImage image;
     Real close2; //!< as P2pArguments
@@ -79,69 +73,37 @@ __device__ void addNearCells(const SitesTask<Real>& task,
                              const Site<Degree, Real>& own,
                              LaneSums<Real>* sums)
 {
-    const Real4<Real> a = load(task.pairs + i);
-    const bool careful  = task.exclusions.anyClose != nullptr && *task.exclusions.anyClose != 0;
-    const int ws        = task.ws;
-    const int cell      = task.particles.cell[i];
-    int c[3];
-    task.finder.cell(cell, c);
-    // cells along x follow each other, and so do their particles
-    const auto isInside = [&](int k) { return c[k] >= ws && c[k] + ws < task.cells[k]; };
-    const bool isRow    = isInside(0) && (!task.isSkewed || (isInside(1) && isInside(2)));
-    const int cells     = isRow ? 2 * ws + 1 : 1;
-    for (int dz = -ws; dz <= ws; dz++)
+    const bool careful = task.exclusions.anyClose != nullptr && *task.exclusions.anyClose != 0;
+    const auto add     = [&](int j, Real charge, const Real(&R)[3], bool isSelf)
     {
-        for (int dy = -ws; dy <= ws; dy++)
+        Real r2                         = R[0] * R[0] + R[1] * R[1] + R[2] * R[2];
+        DerivativeFactors<Real> factors = {};
+        if constexpr (Functions)
         {
-            for (int dx = -ws; dx <= ws; dx += cells)
-            {
-                const int D[3]  = { dx, dy, dz };
-                const int first = task.finder.neighbour(c, D);
-                const int end   = task.particles.start[first + cells];
-                for (int j = task.particles.start[first] + lane; j < end; j += c_warp)
-                {
-                    const Real4<Real> s = load(task.pairs + j);
-                    const int along     = dx + (isRow ? task.particles.cell[j] - first : 0);
-                    const Real shift[3] = { static_cast<Real>(along),
-                                            static_cast<Real>(dy),
-                                            static_cast<Real>(dz) };
-                    Real R[3]           = { a.x - s.x, a.y - s.y, a.z - s.z };
-                    for (int k = 0; k < 3; k++)
-                    {
-                        R[k] -= shift[0] * task.edges[0][k] + shift[1] * task.edges[1][k]
-                                + shift[2] * task.edges[2][k];
-                    }
-                    Real r2                         = R[0] * R[0] + R[1] * R[1] + R[2] * R[2];
-                    DerivativeFactors<Real> factors = {};
-                    if constexpr (Functions)
-                    {
-                        const Real one = task.functions.terms[i], other = task.functions.terms[j];
-                        // near functions are finite at no distance: powers of this one are, too
-                        const bool isSoft = task.functions.isOfPair(task.functions.isWide(one),
-                                                                    task.functions.isWide(other));
-                        r2                = isSoft ? max(r2, Real(1e-10)) : r2;
-                        factors           = factorsOf<Real>(task.functions, r2, one, other, 1);
-                    }
-                    const bool isSelf = j == i && along == 0 && dy == 0 && dz == 0;
-                    const bool isOut  = isSelf
-                                       || (careful && r2 < task.close2
-                                           && isLeftOut<Real>(task.exclusions,
-                                                              task.particles.atom[i],
-                                                              task.particles.atom[j]));
-                    if (!isOut && r2 == 0)
-                    {
-                        sums->v[0] += s.w * Real(1e10); // as on the CPU
-                    }
-                    else if (!isOut)
-                    {
-                        const auto source = siteOf<Degree>(task.moments, j, s.w);
-                        addSource<Degree, Curved, Virial, Functions, Real>(
-                                R, r2, 1, factors, source, own, sums);
-                    }
-                }
-            }
+            const Real one = task.functions.terms[i], other = task.functions.terms[j];
+            // near functions are finite at no distance: powers of this one are, too
+            const bool isSoft = task.functions.isOfPair(task.functions.isWide(one),
+                                                        task.functions.isWide(other));
+            r2                = isSoft ? max(r2, Real(1e-10)) : r2;
+            factors           = factorsOf<Real>(task.functions, r2, one, other, 1);
         }
-    }
+        const bool isOut =
+                isSelf
+                || (careful && r2 < task.close2
+                    && isLeftOut<Real>(
+                            task.exclusions, task.near.particles.atom[i], task.near.particles.atom[j]));
+        if (!isOut && r2 == 0)
+        {
+            sums->v[0] += charge * Real(1e10); // as on the CPU
+        }
+        else if (!isOut)
+        {
+            const auto source = siteOf<Degree>(task.moments, j, charge);
+            addSource<Degree, Curved, Virial, Functions, Real>(
+                    R, r2, 1, factors, source, own, sums);
+        }
+    };
+    task.near.forSources(i, lane, add);
 }
 
 //! What a lane takes away for excluded partners that the near field does not leave out.
@@ -152,7 +114,7 @@ __device__ void addExcluded(const SitesTask<Real>& task,
                             const Site<Degree, Real>& own,
                             LaneSums<Real>* sums)
 {
-    const int atom = task.particles.atom[i];
+    const int atom = task.near.particles.atom[i];
     if (task.exclusions.offsets == nullptr)
     {
         return;
@@ -173,7 +135,7 @@ __device__ void addExcluded(const SitesTask<Real>& task,
             R[a] = static_cast<Real>(task.rotation[a][0] * d[0] + task.rotation[a][1] * d[1]
                                      + task.rotation[a][2] * d[2]);
         }
-        const int sorted                = task.particles.position[other];
+        const int sorted                = task.near.particles.position[other];
         const Real r2                   = R[0] * R[0] + R[1] * R[1] + R[2] * R[2];
         DerivativeFactors<Real> factors = {};
         if constexpr (Functions)
@@ -194,18 +156,18 @@ __device__ void addFartherCells(const SitesTask<Real>& task,
                                 const Site<Degree, Real>& own,
                                 LaneSums<Real>* sums)
 {
-    const Real4<Real> a = load(task.pairs + i);
+    const Real4<Real> a = load(task.near.pairs + i);
     const Real term     = task.functions.terms[i];
     const auto add      = [&](int j, Real shiftX, Real shiftY, Real shiftZ)
     {
-        const Real4<Real> s = load(task.pairs + j);
+        const Real4<Real> s = load(task.near.pairs + j);
         const Real R[3]     = { a.x - (s.x + shiftX), a.y - (s.y + shiftY), a.z - (s.z + shiftZ) };
         const Real r2       = R[0] * R[0] + R[1] * R[1] + R[2] * R[2];
         const auto factors  = factorsOf<Real>(task.functions, r2, term, task.functions.terms[j], 0);
         const auto source   = siteOf<Degree>(task.moments, j, s.w);
         addSource<Degree, Curved, false, true, Real>(R, r2, 1, factors, source, own, sums);
     };
-    forFarther(task.farther, task.particles, task.edges, task.particles.cell[i], lane, c_warp, add);
+    forFarther(task.farther, task.near.particles, task.near.edges, task.near.particles.cell[i], lane, c_warp, add);
 }
 
 template<class Real>
@@ -320,12 +282,12 @@ __global__ void __launch_bounds__(c_threads) computeSites(const SitesTask<Real> 
     const int step        = static_cast<int>(gridDim.x) * c_ofBlock;
     // lanes of all would be more than an int counts
     for (int i = static_cast<int>(blockIdx.x) * c_ofBlock + static_cast<int>(threadIdx.x) / c_warp;
-         i < task.particles.n;
+         i < task.near.particles.n;
          i += step)
     {
-        const Real4<Real> a = load(task.particles.xq + i);
-        const int atom      = task.particles.atom[i];
-        const int slot      = task.slotOf[task.particles.cell[i]];
+        const Real4<Real> a = load(task.near.particles.xq + i);
+        const int atom      = task.near.particles.atom[i];
+        const int slot      = task.slotOf[task.near.particles.cell[i]];
         const auto site     = siteOf<Degree>(task.moments, i, a.w);
         LaneSums<Real> sums;
         addNearCells<Degree, Curved, Virial, Functions, Real>(task, i, lane, site, &sums);
@@ -337,7 +299,7 @@ __global__ void __launch_bounds__(c_threads) computeSites(const SitesTask<Real> 
         Real far[c_siteValues] = {}, v[c_siteValues] = {};
         for (int k = 0; k < c_found; k++)
         {
-            far[k] = slot >= 0 ? task.far[static_cast<size_t>(k) * task.particles.n + i] : Real(0);
+            far[k] = slot >= 0 ? task.far[static_cast<size_t>(k) * task.near.particles.n + i] : Real(0);
             v[k]   = sumOfWarp(sums.v[k]);
         }
         const Real b[3] = { a.x, a.y, a.z };
@@ -428,18 +390,8 @@ void DeviceSites<Real>::compute(const SiteInput<Real>& input,
                                   || sums.energy != nullptr));
     evaluate(input, isCurved, stream);
     SitesTask<Real> task = {};
-    task.particles       = input.particles;
-    task.pairs           = input.ofPairs.xq;
+    task.near            = NearCells<Real>(input.particles, input.ofPairs, input.where);
     task.moments         = sorted();
-    task.finder          = NeighbourFinder(input.where.grid);
-    const auto& H        = input.where.grid.H;
-    for (int k = 0; k < 3; k++)
-    {
-        task.cells[k] = H[k][k];
-    }
-    task.isSkewed = H[1][0] != 0 || H[2][0] != 0 || H[2][1] != 0;
-    task.ws       = input.where.ws;
-    copyTo(input.where.edges, task.edges);
     task.exclusions = input.exclusions;
     task.image      = MinimumImage::of(input.where.box);
     task.close2     = static_cast<Real>(closeInCells(input.where.closeDistance));
