@@ -62,6 +62,27 @@ void CudaBackend<Real>::setCharges(const Real* q, int n)
 }
 
 template<class Real>
+std::optional<ChargeSums> CudaBackend<Real>::replaceCharges(const Real* q, void* stream)
+{
+    const int n = arrays_.size();
+    if (ranks_ || n == 0 || arrays_.takingPart() < n)
+    {
+        return {};
+    }
+    const auto s     = static_cast<cudaStream_t>(stream);
+    const auto found = given_.read(q, n, rootCoulomb_, s);
+    if (!found)
+    {
+        return {};
+    }
+    makeRoom(arrays_.counts(), found->scaledNet);
+    arrays_.copyCharges(given_.scaled(), s);
+    check(cudaStreamSynchronize(s), "copying charges");
+    netCharge_ = found->scaledNet;
+    return found->sums;
+}
+
+template<class Real>
 bool CudaBackend<Real>::makeRoom(const ParticleCounts& counts, double net)
 {
     const bool areOthers = !(counts == arrays_.counts());
@@ -354,14 +375,12 @@ Totals CudaBackend<Real>::wait()
 }
 
 template<class Real>
-std::vector<Real> CudaBackend<Real>::onHost(const Real* vectors, int n, void* stream)
+std::vector<Real> CudaBackend<Real>::copyToHost(const Real* values, size_t count, void* stream)
 {
-    std::vector<Real> result(3 * static_cast<size_t>(n));
+    std::vector<Real> result(count);
     const cudaStream_t s = static_cast<cudaStream_t>(stream);
-    check(cudaMemcpyAsync(
-                  result.data(), vectors, result.size() * sizeof(Real), cudaMemcpyDeviceToHost, s),
-          "copying positions or forces from the GPU");
-    check(cudaStreamSynchronize(s), "waiting for positions or forces");
+    copyAsync(result.data(), values, count, s, "copying from the GPU");
+    check(cudaStreamSynchronize(s), "copying from the GPU");
     return result;
 }
 

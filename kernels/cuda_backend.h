@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "backend/gpu_backend.h"
+#include "charges/given_charges.h"
 #include "device_totals.h"
 #include "far_field.h"
 #include "helpers/near_field_helpers.h"
@@ -51,6 +52,8 @@ public:
                 const HelpersWanted& helpers);
 
     void setCharges(const Real* q, int n) override;
+    std::optional<ChargeSums> replaceCharges(const Real* q, void* stream) override;
+    std::vector<Real> replacedCharges() const override { return given_.onHost(far()); }
     void setExclusions(const int* offsets, const int* partners, int n) override;
     void setNearPairs(const NearPairs<Real>& pairs) override;
     bool hasNearFunction() const override { return nearField_.functions().any(); }
@@ -113,7 +116,7 @@ public:
     bool sendRest() override { return ranks_->sendRest(); }
     SentPerEvaluation sentPerEvaluation() const override { return ranks_->sentPerEvaluation(); }
 
-    std::vector<Real> onHost(const Real* vectors, int n, void* stream) override;
+    std::vector<Real> copyToHost(const Real* values, size_t count, void* stream) override;
     void clear(Real* vectors, int n, void* stream) override;
     Vec3 extent(const Real* x, void* stream) override;
     void add(const std::vector<Real>& values, Real* to, void* stream) override;
@@ -290,6 +293,7 @@ private:
     DeviceTotals<Real> totals_;
     DevicePotentials<Real> potentials_;
     DeviceSites<Real> sites_;
+    GivenCharges<Real> given_;
     DeviceTangent<Real> tangent_;
     double ownNetCharge_ = 0;                         //!< of the charges, while sources are lent
     std::unique_ptr<RanksOnDevice<Real>> ranks_;      //!< null: all particles are here

@@ -36,6 +36,14 @@ void enqueue(Solver<Real>& solver,
 }
 
 template<class Real>
+ChargeTotals setCharges(Solver<Real>& solver, const Real* q, int n, cudaStream_t stream)
+{
+    auto& own             = SolverAccess<Real>::of(solver);
+    const ChargeSums sums = own.enter([&] { return own.setChargesOnDevice(q, n, stream); });
+    return { sums.charged, sums.net, sums.squared };
+}
+
+template<class Real>
 Totals wait(CoulombSolver<Real>& solver)
 {
     auto& own = SolverAccess<Real>::of(solver);
@@ -114,6 +122,7 @@ std::vector<StageTime> measureStages(Solver<Real>& solver,
                                                 cudaStream_t,                                      \
                                                 const Outputs<Real>&);                             \
     template FARFIELD_EXPORT decltype(wait<Real>) wait<Real>;                                      \
+    template FARFIELD_EXPORT decltype(setCharges<Real>) setCharges<Real>;                          \
     template FARFIELD_EXPORT decltype(mustRecordAgain<Real>) mustRecordAgain<Real>;                \
     template FARFIELD_EXPORT decltype(mayUpdateGraphs<Real>) mayUpdateGraphs<Real>;                \
     template FARFIELD_EXPORT decltype(evaluateTangent<Real>) evaluateTangent<Real>;                \

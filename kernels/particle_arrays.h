@@ -36,6 +36,11 @@ public:
     {
         setCharges(plan.q(), plan.order(), plan.counts(), stream);
     }
+    //! Copies other scaled charges, of as many particles, of which all take part as before.
+    void copyCharges(const DeviceBuffer<Real>& scaled, cudaStream_t stream)
+    {
+        copyAsync(q_.data(), scaled.data(), scaled.size(), stream, "copying charges");
+    }
     //! Takes other charges, of as many particles of which all take part, and gives its own.
     void exchangeCharges(DeviceBuffer<Real>* q) { std::swap(q_, *q); }
     const ParticleCounts& counts() const { return counts_; }

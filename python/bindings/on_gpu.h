@@ -99,6 +99,26 @@ inline void waitForArrays()
     checkCuda(cudaDeviceSynchronize(), "waiting for the arrays");
 }
 
+/*! \brief As PythonSolver::setCharges().
+ *  \returns a copy of the charges, and the mean square of those that are not zero, e^2 */
+template<class Real>
+std::pair<OnGpu<Real, 1>, double> setChargesOnGpu(PythonSolver<Real>& python, const ChargesOnGpu<Real>& q)
+{
+    checkGpu(python, q, "charges");
+    const CurrentGpu current(q.device_id());
+    waitForArrays();
+    OnGpu<Real, 1> copy = makeOnGpu<Real, 1>({ q.shape(0) }, q.device_id());
+    checkCuda(cudaMemcpy(copy.data(), q.data(), q.nbytes(), cudaMemcpyDeviceToDevice),
+              "copying charges");
+    ChargeTotals totals = {};
+    {
+        const nb::gil_scoped_release release;
+        totals = setCharges(python.solver(), q.data(), sizeOf(q.size()), nullptr);
+    }
+    python.setCount(q.size());
+    return { copy, totals.squared / static_cast<double>(std::max(totals.charged, 1LL)) };
+}
+
 //! What is computed at particles, by the names of Outputs; None where it is not wanted.
 template<class Real>
 struct OutputsOnGpu
@@ -240,6 +260,7 @@ evaluateTangentOnGpu(PythonSolver<Real>& python,
 template<class Real>
 void bindOnGpu(nb::class_<PythonSolver<Real>>* solver)
 {
+    solver->def("set_charges_on_gpu", &setChargesOnGpu<Real>);
     solver->def("evaluate_on_gpu", &evaluateOnGpu<Real>);
     solver->def("evaluate_at_on_gpu", &evaluateAtOnGpu<Real>);
     solver->def("evaluate_tangent_on_gpu", &evaluateTangentOnGpu<Real>);

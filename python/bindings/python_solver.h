@@ -196,8 +196,10 @@ public:
     void setCharges(const Vector<Real>& q)
     {
         solver_.setCharges(q.data(), sizeOf(q.size()));
-        count_ = q.size();
+        setCount(q.size());
     }
+    //! There are charges of so many particles.
+    void setCount(size_t count) { count_ = count; }
     void setPerturbedCharges(const Vector<Real>& a, const Vector<Real>& b)
     {
         checkSize(b.size(), a.size(), "charges of the second state");

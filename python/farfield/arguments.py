@@ -38,8 +38,8 @@ def rows_of_pairs(name: str, values: ArrayLike, count: int) -> tuple[NDArray, ND
     if array.size and (array.min() < 0 or array.max() >= count):
         raise ValueError(f"An index of {name} is outside the range 0 to {count - 1}.")
     array = array[np.argsort(array[:, 0], kind="stable")]
-    offsets = np.searchsorted(array[:, 0], np.arange(count + 1)).astype(np.int32)
-    return offsets, np.ascontiguousarray(array[:, 1])
+    ends = np.cumsum(np.bincount(array[:, 0], minlength=count))
+    return np.concatenate(([0], ends)).astype(np.int32), np.ascontiguousarray(array[:, 1])
 
 
 def number(name: str, value: Any) -> float:

@@ -4,6 +4,7 @@
 """Cells of any orientation, and the lower triangular boxes that the library takes."""
 
 import contextlib
+import functools
 from typing import Any, Optional
 
 import numpy as np
@@ -20,6 +21,13 @@ def lower_triangular(vectors: NDArray) -> tuple[NDArray, NDArray]:
         ValueError: they have no volume, or of a slab no area.
     """
     vectors = np.asarray(vectors, dtype=float)
+    return _lower_triangular(vectors.tobytes(), len(vectors))
+
+
+@functools.lru_cache(maxsize=16)
+def _lower_triangular(numbers, count):
+    """Of so many vectors; what it returns cannot be written to."""
+    vectors = np.frombuffer(numbers).reshape(count, 3)
     cell = vectors if len(vectors) == 3 else np.vstack((vectors, np.cross(*vectors)))
     # Rounding of vectors in a plane leaves some units in the last place of their lengths
     lengths = np.linalg.norm(cell, axis=1)
@@ -31,7 +39,10 @@ def lower_triangular(vectors: NDArray) -> tuple[NDArray, NDArray]:
         )
     q, r = np.linalg.qr(cell.T)
     signs = np.sign(np.diag(r))
-    return (r * signs[:, None]).T, (q * signs).T
+    results = np.ascontiguousarray((r * signs[:, None]).T), np.ascontiguousarray((q * signs).T)
+    for array in results:
+        array.flags.writeable = False
+    return results
 
 
 def boundary_of(cells: Any) -> str:
@@ -66,8 +77,8 @@ class SystemInCell:
         return (None, np.eye(3)) if cell is None else lower_triangular(cell)
 
     @contextlib.contextmanager
-    def with_charges(self, charges: NDArray):
-        """The solver, for this system alone."""
+    def with_charges(self, charges: Any):
+        """The solver, for this system alone, with charges as set_charges() takes them."""
         with self.solver.alone():
             self.solver.set_charges(charges)
             self.solver.set_exclusions(self.exclusions)

@@ -34,20 +34,21 @@ def importer(like: Any) -> Callable:
     return next(package.from_dlpack for package in packages if hasattr(package, "from_dlpack"))
 
 
-def reader(core: Any, name: str, dtype: np.dtype, **arrays: Any) -> Callable:
-    """A function of the compiled library, which can read the arrays: positions or points of a type.
+def reader(core: Any, name: str, dtype: np.dtype, *, each: tuple[int, ...] = (3,), **arrays: Any) -> Callable:
+    """A function of the compiled library, which can read the arrays: of a type, of particles or points.
 
     Raises:
         RuntimeError: the library has no GPU.
-        ArrayError: an array has another type, or a shape that is not [n, 3].
+        ArrayError: an array has another type, or a shape that is not [n, *each].
     """
     if not hasattr(core, name):
         raise RuntimeError("This farfield was built without CUDA: pass arrays of the host.")
     for argument, array in arrays.items():
         own, shape = str(array.dtype).rpartition(".")[2], tuple(array.shape)
-        if own != dtype.name or len(shape) != 2 or shape[1] != 3:
+        if own != dtype.name or not shape or shape[1:] != each:
+            wanted = ", ".join(map(str, ("n", *each))) if each else "n,"
             raise arguments.ArrayError(
                 f"{argument} on the GPU has the type {own} and the shape {shape}, but must have "
-                f"{dtype.name} and (n, 3)."
+                f"{dtype.name} and ({wanted})."
             )
     return getattr(core, name)

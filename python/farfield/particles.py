@@ -31,8 +31,10 @@ class Particles:
         #: Charges that are nearer, nm, are at one place.
         self.nearest = 1e-6 if dtype == np.float32 else 1e-8
         self._periodic = _PERIODIC[boundary]
-        self._charges: tuple[NDArray, ...] = ()  # of one state, or of two
+        self._on_host: tuple[NDArray, ...] = ()  # charges of one state, or of two
+        self._on_gpu: Optional[tuple[Any, DTypeLike]] = None  # charges, in place of those, and their type on the host
         self._usual_charge = 0.0
+        self._given_pairs: Optional[NDArray] = None  # as they were set
         self._pairs: Optional[tuple[NDArray, NDArray]] = None  # rows and partners
         self._near: Optional[tuple[str, str, NDArray]] = None  # function, rule and widths
         self._dipoles: Optional[NDArray] = None
@@ -43,18 +45,47 @@ class Particles:
     @property
     def count(self) -> int:
         """The number of particles, 0 before there are charges."""
-        return len(self._charges[0]) if self._charges else 0
+        if self._on_gpu is not None:
+            return len(self._on_gpu[0])
+        return len(self._on_host[0]) if self._on_host else 0
+
+    @property
+    def _charges(self) -> tuple[NDArray, ...]:
+        if self._on_gpu is not None:
+            array, dtype = self._on_gpu
+            self._on_host, self._on_gpu = (on_host(array).astype(dtype),), None
+        return self._on_host
 
     def set_charges(self, charges: tuple[NDArray, ...]) -> None:
         """Charges, e, [n], of one state or of two; of another number of particles nothing is kept."""
-        if len(charges[0]) != self.count:
-            self._pairs = self._near = self._dipoles = self._quadrupoles = None
-            self._has_looked = False
-        self._charges = charges
+        self._forget_others(len(charges[0]))
+        self._on_host, self._on_gpu = charges, None
         self._set_usual_charge()
 
+    def set_charges_on_gpu(self, charges: Any, mean_square: float, dtype: DTypeLike) -> None:
+        """The same of one state.
+
+        Args:
+            charges: an array in the memory of a GPU that nobody changes.
+            mean_square: of those that are not zero, e^2.
+            dtype: what they have on the host.
+        """
+        self._forget_others(len(charges))
+        self._on_gpu = charges, dtype
+        if self._dipoles is None and self._quadrupoles is None:
+            self._usual_charge = mean_square**0.5
+        else:
+            self._set_usual_charge()
+
+    def _forget_others(self, count):
+        if count != self.count:
+            self._given_pairs = self._pairs = self._near = self._dipoles = self._quadrupoles = None
+            self._has_looked = False
+
     def has_charges(self, charges: tuple[NDArray, ...]) -> bool:
-        """Whether these are the charges already."""
+        """Whether these are the charges already; those on a GPU are not compared."""
+        if self._on_gpu is not None:
+            return False
         same = (np.array_equal(own, other) for own, other in zip(self._charges, charges))
         return len(charges) == len(self._charges) and all(same)
 
@@ -67,15 +98,15 @@ class Particles:
         count = sum(map(np.count_nonzero, acting))
         self._usual_charge = float(np.sqrt(sum(np.dot(own, own) for own in acting) / count)) if count else 0.0
 
-    def excludes(self, offsets: NDArray, partners: NDArray) -> bool:
-        """Whether these pairs are excluded already; nothing needs to be set, or searched, then."""
+    def excludes(self, pairs: NDArray) -> bool:
+        """Whether pairs, [m, 2], are excluded already; nothing needs to be set, or searched, then."""
         if self._pairs is None:
-            return not len(partners)
-        return all(np.array_equal(own, other) for own, other in zip(self._pairs, (offsets, partners)))
+            return not len(pairs)
+        return self._given_pairs is not None and np.array_equal(self._given_pairs, pairs)
 
-    def set_exclusions(self, offsets: NDArray, partners: NDArray) -> None:
-        """Excluded pairs: partners of particle i are those from offsets[i] to offsets[i + 1]."""
-        self._pairs, self._has_looked = (offsets, partners), False
+    def set_exclusions(self, pairs: NDArray, rows: tuple[NDArray, NDArray]) -> None:
+        """Excluded pairs, [m, 2], and as rows: the partners of particle i are those from offsets[i] to offsets[i + 1]."""
+        self._given_pairs, self._pairs, self._has_looked = pairs.copy(), rows, False
 
     def set_near_function(self, name: str, rule: str, widths: NDArray) -> None:
         """The function of pairs at short distance, as Solver.set_near_function()."""

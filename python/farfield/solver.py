@@ -68,8 +68,8 @@ class Solver(processes.CoreOwner):
 
     evaluate(), tangent() and evaluate_at() take arrays in the memory of a GPU, too, if they speak DLPack,
     as those of PyTorch, CuPy and JAX, have the solver's dtype, and the solver has that GPU: they are read
-    there, and what is returned is of the same package and stays there. A call first waits for all that was given
-    to the GPU before. Charges, exclusions, widths and groups are NumPy's arrays all the same.
+    there, and what is returned is of the same package and stays there. So does set_charges(). A call first waits for
+    all that was given to the GPU before. Exclusions, widths and groups are NumPy's arrays all the same.
 
     Args:
         accuracy: wanted error of the forces: their RMS error over all particles is at most this
@@ -141,8 +141,14 @@ class Solver(processes.CoreOwner):
 
         Clears exclusions and widths if the number changes. Particles without a charge get no force; their
         potentials are those of others.
+
+        Args:
+            charges: an array of the host, or in the memory of the GPU, as evaluate() takes positions.
         """
-        self._set_charges(self._reals("charges", charges, ("n",)))
+        if is_on_gpu(charges):
+            self._set_charges_on_gpu(charges)
+        else:
+            self._set_charges(self._reals("charges", charges, ("n",)))
 
     def set_perturbed_charges(self, charges_a: ArrayLike, charges_b: ArrayLike) -> None:
         """Sets charges of two states, e, [n] each, in place of set_charges().
@@ -161,11 +167,12 @@ class Solver(processes.CoreOwner):
         Raises:
             ValueError: an index is out of range.
         """
+        given = arguments.pairs("pairs", pairs)
         with self.alone() as core:
-            rows = arguments.rows_of_pairs("pairs", pairs, self._particles.count)
-            if not self._particles.excludes(*rows):
+            if not self._particles.excludes(given):
+                rows = arguments.rows_of_pairs("pairs", given, self._particles.count)
                 core.set_exclusions(*rows)
-                self._particles.set_exclusions(*rows)
+                self._particles.set_exclusions(given, rows)
 
     def set_dipoles(self, dipoles: Optional[ArrayLike]) -> None:
         """Sets point dipoles of the particles, beside their charges, e nm, [n, 3]; None: there are none any more.
@@ -566,6 +573,12 @@ class Solver(processes.CoreOwner):
             if needs_other:
                 self._adopt(core, count)
             self._particles.set_charges(charges)
+
+    def _set_charges_on_gpu(self, charges):
+        take = importer(charges)
+        with self.alone() as core:
+            copy, mean_square = reader(core, "set_charges_on_gpu", self.dtype, each=(), charges=charges)(charges)
+            self._particles.set_charges_on_gpu(take(copy), mean_square, self.dtype)
 
     def _evaluated(self, x, box, function, *given):
         """What a function gives; a refusal tells of charges at one place, if these are why."""

@@ -5,6 +5,7 @@
 
 import abc
 import functools
+import inspect
 from typing import Any, Optional
 
 import numpy as np
@@ -27,8 +28,7 @@ class Coulomb(torch.nn.Module):
     """The Coulomb energy of point charges, kJ/mol, as a function that can be differentiated twice.
 
     Losses on forces can be trained, with charges from a network. Positions and charges are float32, whose accuracy
-    ends at 2e-6, or float64. Positions and derivatives on the GPU of the solver stay there, charges and the cell are
-    copied to the host. Energy and gradients are within the error that is asked for of each other. Second derivatives
+    ends at 2e-6, or float64. Tensors on the GPU of the solver stay there, but for the cell. Energy and gradients are within the error that is asked for of each other. Second derivatives
     are those of the gradients to rounding, as long as no particle changes its cell; there are none by the cell. They
     are there for torch.autograd and torch.func, whose vmap takes its elements in turn.
     torch.compile leaves calls out of its graphs.
@@ -260,7 +260,7 @@ class _SystemOfSolver(_Systems):
 
     def evaluate(self, positions, charges, cells, *, potentials=False, virials=False):
         own = self._oriented(positions, cells)
-        with self._with_charges(charges) as solver:
+        with self.own.with_charges(own.there(charges)) as solver:
             result = solver.evaluate(own.read(positions), own.box, virial=virials, potentials=potentials)
         turned = own.turned
         return BatchResult(
@@ -276,7 +276,7 @@ class _SystemOfSolver(_Systems):
             raise NotImplementedError(_NO_STRAINS)
         own = self._oriented(positions, cells)
         changes = {"dx": None if dx is None else own.read(dx), "dcharges": None if dq is None else own.there(dq)}
-        with self._with_charges(charges) as solver:
+        with self.own.with_charges(own.there(charges)) as solver:
             found = solver.tangent(own.read(positions), own.box, **changes)
         return BatchTangent(own.back(found.forces, positions), torch.as_tensor(found.potentials).to(positions))
 
@@ -285,9 +285,6 @@ class _SystemOfSolver(_Systems):
         cell = None if cells is None else _on_host(cells[0])
         return _Oriented(self.own, cell, positions.device if is_there else "cpu")
 
-    def _with_charges(self, charges):
-        return self.own.with_charges(charges.detach().cpu().numpy())
-
 
 class _Oriented:
     """The box of a cell, and vectors in its orientation, where a solver reads them."""
@@ -295,7 +292,7 @@ class _Oriented:
     def __init__(self, own, cell, device):
         self.box, self.turned = own.box_of(cell)
         self._device = device
-        self._turn = None if (self.turned == np.eye(3)).all() else torch.as_tensor(self.turned, device=device)
+        self._turn = None if (self.turned == np.eye(3)).all() else torch.tensor(self.turned, device=device)
 
     def there(self, tensor):
         """Numbers that have no orientation."""
@@ -348,7 +345,9 @@ class _SystemsOfBatch(_Systems):
         return products.new_zeros(len(self.sizes), 3, 3).index_add(0, self.index, products)
 
     def spread(self, of_systems, positions):
-        return of_systems.repeat_interleave(self.sizes)
+        if len(of_systems) and of_systems.stride() == (0,):
+            return of_systems[0].expand(len(positions))  # one value, as of a sum
+        return of_systems.repeat_interleave(self.sizes, output_size=len(positions))
 
     def evaluate(self, positions, charges, cells, *, potentials=False, virials=False):
         result = self.batch(*self._arrays(positions, charges, cells), potentials=potentials, virials=virials)
@@ -439,8 +438,14 @@ class _InTurn(torch.autograd.Function):
         return tuple(stacked), tuple(None if part is None else 0 for part in stacked)
 
 
+def _called_often(function):
+    """A static method whose signature torch need not look for in each call."""
+    function.__signature__ = inspect.signature(function)
+    return staticmethod(function)
+
+
 class _Energies(_InTurn):
-    @staticmethod
+    @_called_often
     def forward(positions, charges, cells, systems, wanted):
         result = systems.results(positions, charges, cells, *wanted)
         # a tensor of its own: autograd makes it know this function, which knows the systems and their results
@@ -486,7 +491,7 @@ class _Gradients(_InTurn):
     wanted: whether those by charges and by cells are wanted.
     """
 
-    @staticmethod
+    @_called_often
     def forward(positions, charges, cells, systems, wanted):
         result = systems.results(positions, charges, cells, *wanted)
         by_positions = torch.as_tensor(-result.forces)
@@ -509,7 +514,7 @@ class _Gradients(_InTurn):
 class _Tangents(_InTurn):
     """Products of the Hessian with a direction, of which any part may be None."""
 
-    @staticmethod
+    @_called_often
     def forward(positions, charges, cells, moves, dcharges, dcells, systems, wanted):
         wants_charges, wants_cells = wanted
         inputs, direction = (positions, charges, cells), (moves, dcharges, dcells)

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "backend/perturbed_on_device.h"
 #include "backend/points_on_device.h"
 #include "farfield/farfield_parallel.h"
+#include "operators/charge_sums.h"
 #include "parallel/own_particles.h"
 
 namespace farfield
@@ -43,6 +45,14 @@ public:
      *  \param[in] stream  cudaStream_t
      *  \throws Error  InvalidArgument: particles had moved so far that there was too little room */
     virtual void enter(void* stream) = 0;
+    /*! \brief Takes charges in device memory, e, in place of as many, of which all took part; waits.
+     *
+     *  setCharges() takes any. Kernels that were recorded read these.
+     *  \returns their sums; none, and nothing has changed: a particle took no part, or a charge is zero or not
+     *           legal, or there are several ranks */
+    virtual std::optional<ChargeSums> replaceCharges(const Real* q, void* stream) = 0;
+    //! Those that replaceCharges() has read last, e.
+    virtual std::vector<Real> replacedCharges() const = 0;
     //! What follows, be it a change of the operators, is in order with the work of a stream.
     virtual void await(void* stream) = 0;
     //! That evaluation has failed: the next one is on host arrays again.
@@ -62,8 +72,13 @@ public:
     virtual bool mustRecordAgain() const = 0;
     //! Whether graphs of evaluations may be updated to later ones, as farfield_cuda.h says.
     virtual bool mayUpdateGraphs() const = 0;
-    //! Copies positions or forces, [n][3], from device memory to the host, in order with a stream.
-    virtual std::vector<Real> onHost(const Real* vectors, int n, void* stream) = 0;
+    //! Copies values from device memory to the host, in order with a stream, and waits.
+    virtual std::vector<Real> copyToHost(const Real* values, size_t count, void* stream) = 0;
+    //! The same of positions or forces, [n][3].
+    std::vector<Real> onHost(const Real* vectors, int n, void* stream)
+    {
+        return copyToHost(vectors, 3 * static_cast<size_t>(n), stream);
+    }
     //! Sets positions or forces, [n][3], in device memory to zero, in order with a stream.
     virtual void clear(Real* vectors, int n, void* stream) = 0;
     /*! \brief How far apart particles that take part are in each dimension, nm.

@@ -74,11 +74,24 @@ void ChargeSet<Real>::setCharges(const Real* q, int n)
 }
 
 template<class Real>
+bool ChargeSet<Real>::replaceOnDevice(GpuBackend<Real>* gpu, const Real* q, int n, void* stream)
+{
+    const bool mayStay = n == count_ && charged() == n && !hasMoments() && isGiven_;
+    const auto sums    = mayStay ? gpu->replaceCharges(q, stream) : std::nullopt;
+    if (sums)
+    {
+        sums_  = *sums;
+        fetch_ = [gpu](std::vector<Real>* charges) { *charges = gpu->replacedCharges(); };
+    }
+    return sums.has_value();
+}
+
+template<class Real>
 void ChargeSet<Real>::setDipoles(const Real* dipoles)
 {
     OwnMoments<Real> own = moments_;
     own.dipoles.assign(dipoles, dipoles + (dipoles != nullptr ? 3 * charges_.size() : 0));
-    set(charges_, std::move(own));
+    set(this->charges(), std::move(own));
 }
 
 template<class Real>
@@ -92,7 +105,7 @@ void ChargeSet<Real>::setQuadrupoles(const Real* quadrupoles)
         const Real third = (q[0] + q[1] + q[2]) / 3;
         std::transform(q, q + 3, q, [third](Real value) { return value - third; });
     }
-    set(charges_, std::move(own));
+    set(this->charges(), std::move(own));
 }
 
 template<class Real>
@@ -141,6 +154,7 @@ void ChargeSet<Real>::set(std::vector<Real> charges, OwnMoments<Real> moments)
         backend_->setNearPairs(nearPairs_);
     }
     charges_.swap(charges);
+    fetch_ = nullptr;
     std::swap(moments_, moments);
     strengths_.swap(strengths);
     pairsStand_ = pairsStand_ && !isOtherCount && takesPart == takesPart_;
@@ -207,7 +221,7 @@ void ChargeSet<Real>::letAllTakePart()
     {
         try
         {
-            set(charges_, moments_);
+            set(this->charges(), moments_);
         }
         catch (...)
         {

@@ -9,37 +9,16 @@
 
 #include <cmath>
 
+#include <functional>
 #include <vector>
 
-#include "backend/backend.h"
+#include "backend/gpu_backend.h"
 #include "cells/excluded_pairs.h"
-#include "operators/scaled_charges.h"
+#include "operators/charge_sums.h"
 #include "plan/occupancy.h"
 
 namespace farfield
 {
-
-//! Sums over the charges of a system.
-struct ChargeSums
-{
-    long long charged = 0; //!< those that are not zero
-    long long acting  = 0; //!< those that do something, see c_idleCharge
-    double net        = 0; //!< e
-    double squared    = 0; //!< e^2
-
-    ChargeSums() = default;
-    template<class Real>
-    explicit ChargeSums(const std::vector<Real>& charges)
-    {
-        for (const Real q : charges)
-        {
-            charged += q != 0 ? 1 : 0;
-            acting += std::abs(q) > static_cast<Real>(c_idleCharge<Real>) ? 1 : 0;
-            net += static_cast<double>(q);
-            squared += static_cast<double>(q) * static_cast<double>(q);
-        }
-    }
-};
 
 //! What cells are chosen for, besides where particles are.
 struct ParticleNumbers
@@ -114,6 +93,10 @@ public:
     //! Sets the charges, [n], and gives up exclusions and near functions if the number has changed.
     //! Nothing has changed if it throws.
     void setCharges(const Real* q, int n);
+    /*! \brief The same of charges in device memory, in order with a stream; waits.
+     *  \returns false, and nothing has changed: there were not as many, one of those or of these is zero or not legal,
+     *           or there are moments */
+    bool replaceOnDevice(GpuBackend<Real>* gpu, const Real* q, int n, void* stream);
     //! Sets dipoles, e nm, [n][3], for as many particles as there are; null: there are none. Nothing has
     //! changed if it throws.
     void setDipoles(const Real* dipoles);
@@ -174,12 +157,20 @@ public:
     const ExcludedPairs& excluded() const { return excluded_; }
     const NearPairs<Real>& nearPairs() const { return nearPairs_; }
     //! The charges, e, [count()].
-    const std::vector<Real>& charges() const { return charges_; }
+    const std::vector<Real>& charges() const
+    {
+        if (fetch_)
+        {
+            fetch_(&charges_);
+            fetch_ = nullptr;
+        }
+        return charges_;
+    }
     bool hasMoments() const { return moments_.any(); }
     bool hasQuadrupoles() const { return !moments_.quadrupoles.empty(); }
     Moments<Real> moments() const { return moments_.view(); }
     //! [count()], e: of particles with multipoles as strengthOf(), else the charges.
-    const std::vector<Real>& strengths() const { return hasMoments() ? strengths_ : charges_; }
+    const std::vector<Real>& strengths() const { return hasMoments() ? strengths_ : charges(); }
     //! Whether all particles, those that do not act included, are at most c_fewParticles.
     bool areFew() const;
     //! Where they are. \param[in] x  [n][3], nm, any image
@@ -210,7 +201,7 @@ private:
                        const std::vector<Real>& strengths,
                        const std::vector<char>& takesPart);
     //! Gives it those of this set.
-    void giveOwn() { giveToBackend(charges_, moments(), strengths_, takesPart_); }
+    void giveOwn() { giveToBackend(charges(), moments(), strengths_, takesPart_); }
     //! Gives the backend those pairs that count.
     void handOver(const ExcludedPairs& pairs);
 
@@ -222,7 +213,8 @@ private:
     bool pairsStand_        = true;           //!< whether it has
     long long withPartners_ = 0;
     NearPairs<Real> nearPairs_;
-    std::vector<Real> charges_;
+    mutable std::vector<Real> charges_;
+    mutable std::function<void(std::vector<Real>*)> fetch_; //!< brings them from there; null: they are here
     OwnMoments<Real> moments_;
     std::vector<Real> strengths_;   //!< empty: there are no moments
     bool isGiven_           = true; //!< whether the backend has these charges and moments

@@ -6,8 +6,8 @@
 /*! \file
  *  \brief Evaluations on arrays in device memory, for callers that use CUDA themselves.
  *
- *  The solver must have the device Gpu. Charges, exclusions and the choice of cells go through
- *  farfield.h as for host arrays.
+ *  The solver must have the device Gpu. Exclusions and the choice of cells go through farfield.h as
+ *  for host arrays.
  */
 #ifndef FARFIELD_FARFIELD_CUDA_H
 #define FARFIELD_FARFIELD_CUDA_H
@@ -100,6 +100,30 @@ FARFIELD_EXPORT void enqueue(Solver<Real>& solver,
                              const Request& request,
                              cudaStream_t stream,
                              const Outputs<Real>& outputs);
+
+//! Sums over charges.
+struct ChargeTotals
+{
+    long long charged; //!< those that are not zero
+    double net;        //!< e
+    double squared;    //!< e^2
+};
+
+/*! \brief Solver::setCharges() with charges in device memory, in order with a stream.
+ *
+ *  Returns when they are set. They do not cross the host where as many charges were set before, and neither those nor
+ *  these have a zero, and without dipoles, quadrupoles and charges of two states.
+ *  \param[in] solver  with the device Gpu
+ *  \param[in] q       charges, e, [n], device memory
+ *  \param[in] n       number of particles, 0 to 2^30
+ *  \param[in] stream  any stream of the current device that is not captured
+ *  \returns their sums, without dipoles and quadrupoles that the solver has
+ *  \throws Error  as Solver::setCharges(); Unsupported: the device is Cpu */
+template<class Real>
+FARFIELD_EXPORT ChargeTotals setCharges(Solver<Real>& solver,
+                                        const Real* q,
+                                        int n,
+                                        cudaStream_t stream);
 
 /*! \brief Solver::evaluateTangent() with arrays in device memory, in order with a stream.
  *

@@ -47,6 +47,22 @@ void Solver<Real>::Impl::setCharges(const Real* q, int n)
 }
 
 template<class Real>
+ChargeSums Solver<Real>::Impl::setChargesOnDevice(const Real* q, int n, void* stream)
+{
+    GpuBackend<Real>& gpu = all_.evaluator().onDevice(); // or there is none
+    all_.settle();
+    checkNumber(n, "particles");
+    if (perturbed_.any() || !all_.charges().replaceOnDevice(&gpu, q, n, stream))
+    {
+        const std::vector<Real> own = gpu.copyToHost(q, n, stream);
+        setCharges(own.data(), n);
+        return ChargeSums(own);
+    }
+    pointFields_.forget();
+    return all_.charges().sums();
+}
+
+template<class Real>
 void Solver<Real>::Impl::setPerturbedCharges(const Real* chargesA, const Real* chargesB, int n)
 {
     all_.settle();

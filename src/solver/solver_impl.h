@@ -49,6 +49,7 @@ public:
 
     //! \name On arrays in device memory
     //!@{
+    ChargeSums setChargesOnDevice(const Real* q, int n, void* stream);
     void evaluateAtOnDevice(const Task<Real>& task, const Points<Real>& points);
     std::vector<StageTime> measureStages(const Task<Real>& task, int repeats);
     //!@}

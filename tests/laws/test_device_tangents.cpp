@@ -39,21 +39,6 @@ std::vector<Real> randomNumbers(size_t count, double size, unsigned seed)
     return numbers;
 }
 
-//! All within rounding of the largest, and of what charges of no size do.
-template<class Real>
-void expectNear(const std::vector<Real>& values, const std::vector<Real>& expected)
-{
-    double largest = 0, difference = 0;
-    for (size_t k = 0; k < expected.size(); ++k)
-    {
-        largest    = std::max(largest, std::abs(static_cast<double>(expected[k])));
-        difference = std::max(
-                difference,
-                std::abs(static_cast<double>(values[k]) - static_cast<double>(expected[k])));
-    }
-    EXPECT_LE(difference, 10 * roundingFloor<Real>() * largest + 1e-9);
-}
-
 //! One direction after the other, and plain forces in between, which are as before.
 TYPED_TEST(DeviceTangents, AreThoseOfHostArrays)
 {

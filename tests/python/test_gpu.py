@@ -105,6 +105,36 @@ def test_tangents_are_those_of_arrays_of_the_host(system, dtype, package):
         one.tangent(on_gpu(package, x), BOX, dx=direction["dx"])
 
 
+@pytest.mark.parametrize("package", ["torch", "cupy", "jax"])
+def test_charges_are_those_of_arrays_of_the_host(system, dtype, package):
+    pytest.importorskip(package)
+    x, q, _ = system
+    q = q.astype(dtype)
+    charges = q, 1.25 * q, np.where(np.arange(N) % 7, q, 0).astype(dtype), 0.5 * q, 0 * q, 2 * q
+    one, other = solver(dtype, q), solver(dtype, q)
+    rounding = 1e-5 if dtype == "float32" else 1e-12
+    for own in charges:
+        given = on_gpu(package, own.copy())
+        one.set_charges(given)
+        other.set_charges(own)
+        ours, theirs = (each.evaluate(x, BOX, potentials=True) for each in (one, other))
+        for name in ("forces", "potentials"):
+            values = getattr(theirs, name)
+            np.testing.assert_allclose(getattr(ours, name), values, atol=rounding * max(np.abs(values).max(), 1e-9))
+    one.set_charges(on_gpu(package, q))
+    with pytest.raises(ValueError, match="charge of particle 7"):
+        one.set_charges(on_gpu(package, np.where(np.arange(N) == 7, np.nan, 3 * q).astype(dtype)))
+    forces = one.evaluate(x, BOX).forces
+    np.testing.assert_allclose(pickle.loads(pickle.dumps(one)).evaluate(x, BOX).forces, forces, rtol=rounding)
+    for wrong in np.stack((q, q)), q.astype("float16"):
+        with pytest.raises(ValueError, match=rf"charges on the GPU has the type .*{dtype} and \(n,\)"):
+            one.set_charges(on_gpu(package, wrong))
+    together = x.copy()
+    together[3] = together[9]
+    with pytest.raises(ValueError, match="Particles 3 and 9 are at one place"):
+        one.evaluate(together, BOX)
+
+
 @pytest.mark.parametrize("m2l", ["hierarchy", "fft", "symmetric", "gemm"])
 @pytest.mark.parametrize("boundary", ["open", "slab"])
 def test_all_engines_do_without_images(dtype, boundary, m2l):

@@ -251,6 +251,21 @@ constexpr double roundingFloor()
     return sizeof(Real) == 4 ? 64 * 6.0e-8 : 64 * 1.1e-16 * 1e3;
 }
 
+//! All within rounding of the largest, and of what charges of no size do.
+template<class Real>
+void expectNear(const std::vector<Real>& values, const std::vector<Real>& expected)
+{
+    double largest = 0, difference = 0;
+    for (size_t k = 0; k < expected.size(); ++k)
+    {
+        largest    = std::max(largest, std::abs(static_cast<double>(expected[k])));
+        difference = std::max(
+                difference,
+                std::abs(static_cast<double>(values[k]) - static_cast<double>(expected[k])));
+    }
+    EXPECT_LE(difference, 10 * roundingFloor<Real>() * largest + 1e-9);
+}
+
 //! Factor between the RMS error of one system and the prediction for uncorrelated charges, which is
 //! a mean: particles sample the corners of their cells, where the errors are, unevenly, the more so
 //! the fewer they are.
