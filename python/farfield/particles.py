@@ -105,7 +105,7 @@ class Particles:
         return self._given_pairs is not None and np.array_equal(self._given_pairs, pairs)
 
     def set_exclusions(self, pairs: NDArray, rows: tuple[NDArray, NDArray]) -> None:
-        """Excluded pairs, [m, 2], and as rows: the partners of particle i are those from offsets[i] to offsets[i + 1]."""
+        """Excluded pairs, [m, 2], and as rows: partners of particle i are those from offsets[i] to offsets[i + 1]."""
         self._given_pairs, self._pairs, self._has_looked = pairs.copy(), rows, False
 
     def set_near_function(self, name: str, rule: str, widths: NDArray) -> None:

@@ -28,9 +28,10 @@ class Coulomb(torch.nn.Module):
     """The Coulomb energy of point charges, kJ/mol, as a function that can be differentiated twice.
 
     Losses on forces can be trained, with charges from a network. Positions and charges are float32, whose accuracy
-    ends at 2e-6, or float64. Tensors on the GPU of the solver stay there, but for the cell. Energy and gradients are within the error that is asked for of each other. Second derivatives
-    are those of the gradients to rounding, as long as no particle changes its cell; there are none by the cell. They
-    are there for torch.autograd and torch.func, whose vmap takes its elements in turn.
+    ends at 2e-6, or float64. Tensors on the GPU of the solver stay there, but for the cell. Energy and gradients are
+    within the error that is asked for of each other. Second derivatives are those of the gradients to rounding, as long
+    as no particle changes its cell; there are none by the cell. They are there for torch.autograd and torch.func, whose
+    vmap takes its elements in turn.
     torch.compile leaves calls out of its graphs.
 
     Args:
