@@ -65,11 +65,35 @@ def gradient_by_cell(cell: NDArray, turned: NDArray, virial: NDArray, x: NDArray
     return np.linalg.pinv(cell.T) @ (turned.T @ (2 * virial) @ turned - x.T @ by_positions)
 
 
+#: Options of a solver that a batch has, too.
+_SHARED = ("accuracy", "device", "threads", "coulomb_constant")
+
+
+def options_of_sums(options: dict) -> dict:
+    """Those of a batch whose sums have the second derivatives by cells of what has some options of a solver."""
+    return {name: options[name] for name in _SHARED if name in options}
+
+
 class SystemInCell:
-    """Particles in a cell of any orientation, of a solver, and their excluded pairs."""
+    """Particles in a cell of any orientation, of a solver, and their excluded pairs.
+
+    A solver has no second derivatives by cells: those of direct Ewald sums, which have the same accuracy, are taken.
+    """
 
     def __init__(self, solver: Any, exclusions: Any):
         self.solver, self.exclusions = solver, exclusions
+
+    def check_sums(self) -> None:
+        """Raises NotImplementedError if pairs are excluded, which sums do not have."""
+        if len(self.exclusions):
+            raise NotImplementedError(
+                "With exclusions there are no second derivatives by the cell: pass a cell that needs no gradient where "
+                "forces are differentiated, or leave the exclusions out."
+            )
+
+    def error_of_sums(self, forces: Any) -> float:
+        """The error of forces, [n, 3], of sums that are as accurate as the solver, kJ/mol/nm."""
+        return self.solver.accuracy * float((forces * forces).sum() / max(len(forces), 1)) ** 0.5
 
     @staticmethod
     def box_of(cell: Optional[NDArray]) -> tuple[Optional[NDArray], NDArray]:

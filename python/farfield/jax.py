@@ -20,13 +20,8 @@ from numpy.typing import ArrayLike
 
 from . import arguments
 from .batch import Batch, check_boxes, offsets_of
-from .cells import SystemInCell, boundary_of, gradient_by_cell
+from .cells import SystemInCell, boundary_of, gradient_by_cell, options_of_sums
 from .solver import Solver
-
-_NO_STRAINS = (
-    "farfield.jax.Coulomb has no second derivatives by its cell: differentiate by positions and charges alone, or use "
-    "farfield.jax.CoulombBatch."
-)
 
 
 class Coulomb:
@@ -34,7 +29,9 @@ class Coulomb:
 
     Arrays are float32, whose accuracy ends at 2e-6, or float64, which JAX has where jax_enable_x64 is set. Energy and
     gradients are within the error that is asked for of each other. Second derivatives are those of the gradients to
-    rounding, as long as no particle changes its cell. By the cell there are first ones only.
+    rounding, as long as no particle changes its cell. Where one of two is by the cell they are those of direct Ewald
+    sums with the same accuracy, without exclusions. These take as long as CoulombBatch, which grows with the particles
+    to the power 3/2.
 
     Args:
         exclusions: pairs of particles whose minimum-image interaction is left out, [m, 2].
@@ -68,7 +65,8 @@ class Coulomb:
         key = x.dtype, boundary_of(box)
         if key not in self._systems:
             solver = Solver(dtype=key[0], boundary=key[1], **self._options)
-            self._systems[key] = _SystemOfSolver(SystemInCell(solver, self._exclusions))
+            sums = _Calls(Batch(dtype=key[0], boundary=key[1], **options_of_sums(self._options)))
+            self._systems[key] = _SystemOfSolver(SystemInCell(solver, self._exclusions), sums)
         return _energies(self._systems[key], x, q, None if box is None else box[None])[0]
 
 
@@ -245,16 +243,20 @@ def _where(mask, values):
     return tuple(value if asked else None for value, asked in zip(values, mask))
 
 
+def _bits_of(errors):
+    return errors.view(np.uint32).reshape(-1, 2)
+
+
 _NO_BITS = np.zeros((1, 2), np.uint32)  # of errors, which a solver does not hand on
 
 
 class _SystemOfSolver:
-    """A system of a solver, on the host."""
+    """A system of a solver, on the host; sums are calls of a batch."""
 
     name, count = "Coulomb", 1
 
-    def __init__(self, own):
-        self.own, self.calls = own, _Calls(own)
+    def __init__(self, own, sums):
+        self.own, self.calls, self._sums = own, _Calls(own), sums
 
     def sums(self, of_particles):
         return of_particles.sum()[None]
@@ -262,7 +264,7 @@ class _SystemOfSolver:
     def check_second(self, wanted, given):
         """Whether there are derivatives of the wanted gradients by what is given."""
         if wanted[2] or given[2]:
-            raise NotImplementedError(_NO_STRAINS)
+            self.own.check_sums()
 
     def energies(self, x, q, cells):
         return self.gradients((False, False, False), x, q, cells)[0]
@@ -281,7 +283,11 @@ class _SystemOfSolver:
         return np.array([result.energy]), _where(wanted, (by_x, result.potentials, by_cells)), _NO_BITS
 
     def products(self, asked, inputs, bits, gradients, direction):
-        (x, q, cells), (dx, dq, _) = inputs, direction
+        (x, q, cells), (dx, dq, dcells) = inputs, direction
+        if asked[2] or dcells is not None:
+            error = np.array([self.own.error_of_sums(gradients[0].astype(float))])
+            sums = _Systems(self._sums, [0, len(x)])
+            return sums.products(asked, inputs, _bits_of(error), gradients, direction)
         forces, potentials = self.own.tangent(x, q, _cell(cells), dx, dq)
         return _where(asked, (-forces, potentials, None))
 
@@ -322,8 +328,7 @@ class _Systems:
         result = self.batch(x, q, self.offsets, rows, potentials=wanted[1], virials=wanted[2])
         by_x = -result.forces
         by_cells = self._of_cells(rows, 2 * result.virials, (x, by_x)) if wanted[2] else None
-        bits = result.errors.view(np.uint32).reshape(self.count, 2)
-        return result.energies, _where(wanted, (by_x, result.potentials, by_cells)), bits
+        return result.energies, _where(wanted, (by_x, result.potentials, by_cells)), _bits_of(result.errors)
 
     def products(self, asked, inputs, bits, gradients, direction):
         """Derivatives of the gradients along a direction, Hessian-vector products."""

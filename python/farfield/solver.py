@@ -136,6 +136,11 @@ class Solver(processes.CoreOwner):
         self._options = given
         self._start()
 
+    @property
+    def accuracy(self) -> float:
+        """The error of forces that was asked for."""
+        return self._options["accuracy"]
+
     def set_charges(self, charges: ArrayLike) -> None:
         """Sets the number of particles and their charges, e, [n].
 

@@ -6,7 +6,7 @@
 import abc
 import functools
 import inspect
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import numpy as np
 import torch
@@ -14,24 +14,22 @@ from numpy.typing import ArrayLike
 
 from . import arguments
 from .batch import Batch, BatchResult, BatchTangent, check_boxes, offsets_of
-from .cells import SystemInCell, boundary_of
+from .cells import SystemInCell, boundary_of, options_of_sums
 from .solver import Solver
 
 _DTYPES = {torch.float32: np.float32, torch.float64: np.float64}
-_NO_STRAINS = (
-    "farfield.torch.Coulomb has no second derivatives by its cell: pass a cell that needs no gradient where forces are "
-    "differentiated, or use farfield.torch.CoulombBatch."
-)
 
 
 class Coulomb(torch.nn.Module):
     """The Coulomb energy of point charges, kJ/mol, as a function that can be differentiated twice.
 
-    Losses on forces can be trained, with charges from a network. Positions and charges are float32, whose accuracy
-    ends at 2e-6, or float64. Tensors on the GPU of the solver stay there, but for the cell. Energy and gradients are
-    within the error that is asked for of each other. Second derivatives are those of the gradients to rounding, as long
-    as no particle changes its cell; there are none by the cell. They are there for torch.autograd and torch.func, whose
-    vmap takes its elements in turn.
+    Losses on forces and stresses can be trained, with charges from a network. Positions and charges are float32, whose
+    accuracy ends at 2e-6, or float64. Tensors on the GPU of the solver stay there, but for the cell. Energy and
+    gradients are within the error that is asked for of each other. Second derivatives are those of the gradients to
+    rounding, as long as no particle changes its cell. Where one of two is by the cell, or the cell needs a gradient,
+    they are those of direct Ewald sums with the same accuracy, without exclusions. These take as long as CoulombBatch,
+    which grows with the particles to the power 3/2. Second derivatives are there for torch.autograd and torch.func,
+    whose vmap takes its elements in turn.
     torch.compile leaves calls out of its graphs.
 
     Args:
@@ -43,6 +41,7 @@ class Coulomb(torch.nn.Module):
         super().__init__()
         self._options = _checked_options(options)
         self._exclusions = arguments.pairs("exclusions", exclusions)
+        self._sums = CoulombBatch(**options_of_sums(options))
         self._solvers: dict[Any, Any] = {}
 
     def __getstate__(self):
@@ -70,7 +69,8 @@ class Coulomb(torch.nn.Module):
         given: list[Any] = [("positions", positions, ("n", 3)), ("charges", charges, ("n",))]
         given += [("cell", cell, (3, 3), (2, 3))]
         dtype = _checked_type(given[: 2 if cell is None else 3])
-        system = _SystemOfSolver(SystemInCell(self._solver(dtype, cell), self._exclusions))
+        own = SystemInCell(self._solver(dtype, cell), self._exclusions)
+        system = _SystemOfSolver(own, functools.partial(self._sums._systems, dtype, boundary_of(cell)))
         boxes = None if cell is None else cell[None].to("cpu", torch.float64)
         wanted = charges.requires_grad, cell is not None and cell.requires_grad
         return _Energies.apply(positions, charges.to(positions), boxes, system, wanted)[0]
@@ -145,11 +145,15 @@ class CoulombBatch(torch.nn.Module):
                 offsets = [0, n]
             return offsets_of(n, offsets, index, None if cells is None else len(cells))
 
-        own = self._batch(dtype, boundary_of(cells), positions.device)
-        systems = (_SystemsOnGpu if positions.is_cuda else _SystemsOfBatch)(own, starts, positions.device)
+        systems = self._systems(dtype, boundary_of(cells), positions.device, starts)
         boxes = None if cells is None else cells.double()
         wanted = charges.requires_grad, cells is not None and cells.requires_grad
         return _Energies.apply(positions, charges.to(positions.dtype), boxes, systems, wanted)
+
+    def _systems(self, dtype: type, boundary: str, device: torch.device, starts: Callable) -> "_SystemsOfBatch":
+        """Systems whose tensors are on a device. starts: gives the first particle of each, and the number of all."""
+        kind = _SystemsOnGpu if device.type == "cuda" else _SystemsOfBatch
+        return kind(self._batch(dtype, boundary, device), starts, device)
 
     def _check_devices(self, given):
         (first, device), *others = given
@@ -239,16 +243,16 @@ class _Systems(abc.ABC):
 
 
 class _SystemOfSolver(_Systems):
-    """The system of a solver."""
+    """The system of a solver. sums_of: see CoulombBatch._systems()."""
 
     name = "Coulomb"
 
-    def __init__(self, own):
+    def __init__(self, own, sums_of):
         super().__init__()
-        self.own = own
+        self.own, self._sums_of = own, sums_of
 
     def anew(self):
-        return type(self)(self.own)
+        return type(self)(self.own, self._sums_of)
 
     def sums(self, of_particles):
         return of_particles.sum()[None]
@@ -274,7 +278,12 @@ class _SystemOfSolver(_Systems):
     def tangent(self, positions, charges, cells, direction, *, virials=False):
         dx, dq, dcells = direction
         if virials or dcells is not None:
-            raise NotImplementedError(_NO_STRAINS)
+            known = self.results(positions, charges, cells, False, False)
+            self.own.check_sums()
+            error = self.own.error_of_sums(torch.as_tensor(known.forces).double())
+            sums = self._sums_of(positions.device, lambda: np.array([0, len(positions)]))
+            sums.take(known, torch.tensor([error], dtype=torch.float64, device=positions.device))
+            return sums.tangent(positions, charges, cells, direction, virials=virials)
         own = self._oriented(positions, cells)
         changes = {"dx": None if dx is None else own.read(dx), "dcharges": None if dq is None else own.there(dq)}
         with self.own.with_charges(own.there(charges)) as solver:
@@ -332,6 +341,10 @@ class _SystemsOfBatch(_Systems):
 
     def anew(self):
         return type(self)(self.batch, lambda: self.offsets, self.device)
+
+    def take(self, result, errors):
+        """What others have found, and the errors of forces that sums are to have, [systems]."""
+        self.result, self.errors = result, errors
 
     @property
     def index(self):

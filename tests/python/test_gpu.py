@@ -291,6 +291,24 @@ def test_second_derivatives_in_torch_stay_on_the_gpu(system, dtype, monkeypatch)
         np.testing.assert_allclose(ours, theirs, atol=1e-3 * np.abs(theirs).max())
 
 
+def test_losses_on_stresses_in_torch_stay_on_the_gpu(system, dtype):
+    torch = pytest.importorskip("torch")
+    from farfield.torch import Coulomb
+
+    x, q, _ = system
+    found = []
+    for device in ("cpu", "cuda"):
+        arrays = x, q, (np.diag(BOX) + 0.1 * np.eye(3)[::-1]).astype(dtype)
+        inputs = [torch.tensor(a, dtype=getattr(torch, dtype), device=device, requires_grad=True) for a in arrays]
+        energy = Coulomb(device="cpu" if device == "cpu" else "gpu")(*inputs)
+        (stress,) = torch.autograd.grad(energy, inputs[2], create_graph=True)
+        second = torch.autograd.grad((stress**2).sum() / 1e6, inputs)
+        assert all(tensor.device.type == device for tensor in second)
+        found.append([tensor.cpu().numpy() for tensor in second])
+    for ours, theirs in zip(*found):
+        np.testing.assert_allclose(ours, theirs, atol=1e-3 * np.abs(theirs).max())
+
+
 SIZES = [5, 1, 0, 130, 64]
 
 

@@ -194,10 +194,25 @@ def test_further_derivatives_are_refused(inputs):
     gradient = jax.grad(lambda x: of_one()(x, q, cell))
     with pytest.raises(NotImplementedError, match=r"jax\.Coulomb has first and second derivatives"):
         jax.grad(lambda x: jax.jvp(gradient, (x,), (x,))[1].sum())(x)
-    with pytest.raises(NotImplementedError, match="by its cell"):
-        jax.grad(lambda cell: (jax.grad(of_one())(x, q, cell) ** 2).sum())(cell)
-    with pytest.raises(NotImplementedError, match="by its cell"):
-        jax.grad(lambda x: jax.grad(of_one(), 2)(x, q, cell).sum())(x)
+    excluding = of_one(exclusions=[(0, 1)])
+    with pytest.raises(NotImplementedError, match="With exclusions there are no second derivatives by the cell"):
+        jax.grad(lambda cell: (jax.grad(excluding)(x, q, cell) ** 2).sum())(cell)
+    with pytest.raises(NotImplementedError, match="With exclusions there are no second derivatives by the cell"):
+        jax.grad(lambda x: jax.grad(excluding, 2)(x, q, cell).sum())(x)
+
+
+@pytest.mark.parametrize("boundary", ["periodic", "slab"])
+def test_one_system_has_the_second_derivatives_by_the_cell_of_sums(inputs, boundary):
+    x, q, cell = one(inputs, boundary)
+    direct = CoulombBatch(accuracy=1e-10, threads=1, device="cpu")
+    parts = [], []
+    for of, function in zip(parts, (of_one(), lambda x, q, cell: direct(x, q, cell[None])[0])):
+        of += jax.grad(lambda *a, f=function: (jax.grad(f, 2)(*a) ** 2).sum(), (0, 1, 2))(x, q, cell)
+        of += jax.grad(lambda *a, f=function: (jax.grad(f, 0)(*a) ** 2).sum(), (1, 2))(x, q, cell)
+        given = x, q, cell
+        of += jax.jvp(jax.grad(function, (0, 2)), given, tuple(map(np.cos, given)))[1]
+    for own, other in zip(*parts):
+        assert np.linalg.norm(own - other) <= 1e-6 * np.linalg.norm(other)
 
 
 def test_functions_can_be_copied_and_saved(inputs):

@@ -182,14 +182,52 @@ def test_charges_of_a_network_are_trained_by_forces(inputs):
     assert losses[-1] < 0.1 * losses[0]
 
 
-def test_second_derivatives_by_the_cell_are_refused(inputs):
+@pytest.mark.parametrize("boundary", ["periodic", "slab"])
+def test_second_derivatives_by_the_cell_are_slopes_of_gradients(inputs, boundary):
+    """Along a direction of all inputs, and with a loss on gradients by the cell alone."""
+    if boundary == "slab":
+        inputs[2] = inputs[2].detach()[:2].clone().requires_grad_()
+    function = coulomb()
+    directions = [torch.cos(tensor.detach()) for tensor in inputs]
+
+    def gradients(step):
+        moved = [(tensor + step * along).detach().requires_grad_() for tensor, along in zip(inputs, directions)]
+        return torch.autograd.grad(function(*moved), moved)
+
+    step = 1e-4
+    slopes = [(above - below) / (2 * step) for above, below in zip(gradients(step), gradients(-step))]
+    found = torch.autograd.grad(function(*inputs), inputs, create_graph=True)
+    along = sum((gradient * direction).sum() for gradient, direction in zip(found, directions))
+    products = torch.autograd.grad(along, inputs, retain_graph=True)
+    for own, slope in zip(products, slopes):
+        assert (own - slope).norm() <= 1e-5 * slope.norm()
+    # the Hessian is symmetric, within the errors of the forces
+    by_cell = torch.autograd.grad((found[2] * directions[2]).sum(), inputs)
+    of_cell = sum((product * direction).sum() for product, direction in zip(by_cell, directions))
+    assert of_cell.item() == pytest.approx((products[2] * directions[2]).sum().item(), rel=1e-7)
+
+
+def test_stresses_train_charges_in_single_precision(inputs):
+    x, q, cell = (tensor.detach().float().requires_grad_() for tensor in inputs)
+
+    def slopes(energy, *by):
+        (stress,) = torch.autograd.grad(energy, cell, create_graph=True)
+        return torch.autograd.grad((stress**2).sum(), by)
+
+    single = slopes(Coulomb(accuracy=1e-4, threads=1, device="cpu")(x, q, cell), x, q, cell)
+    exact = slopes(CoulombBatch(accuracy=1e-5, threads=1)(x, q, cell[None])[0], x, q, cell)
+    for own, other in zip(single, exact):
+        assert own.dtype == torch.float32
+        assert (own - other).norm() <= 1e-3 * other.norm()
+
+
+def test_second_derivatives_by_the_cell_are_refused_with_exclusions(inputs):
     x, q, cell = inputs
-    (force,) = torch.autograd.grad(coulomb()(x, q, cell), x, create_graph=True)
-    with pytest.raises(NotImplementedError, match="by its cell"):
-        torch.autograd.grad(force.sum(), q)
-    (strain,) = torch.autograd.grad(coulomb()(x, q, cell), cell, create_graph=True)
-    with pytest.raises(NotImplementedError, match="by its cell"):
-        torch.autograd.grad(strain.sum(), q)
+    function = coulomb(exclusions=EXCLUSIONS)
+    for of in (x, cell):
+        (gradient,) = torch.autograd.grad(function(x, q, cell), of, create_graph=True)
+        with pytest.raises(NotImplementedError, match="With exclusions there are no second derivatives by the cell"):
+            torch.autograd.grad(gradient.sum(), q)
 
 
 def test_third_derivatives_are_refused(inputs):
