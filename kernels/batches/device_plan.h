@@ -82,6 +82,7 @@ void boxSlabs(const SystemArrays& systems,
 template<class Real>
 void lookAt(const SystemArrays& systems,
             const BatchParticles<Real>& particles,
+            double smearing,
             unsigned int* keys,
             bool refuses,
             cudaStream_t stream);

@@ -5,6 +5,7 @@
 
 #include "batch/places.h"
 
+#include "batches/batch_warp.cuh"
 #include "batches/device_plan.h"
 #include "evaluation/charge_limits.h"
 #include "runtime/ordered_sums.h"
@@ -38,10 +39,57 @@ __device__ __forceinline__ int cellOf(const SystemInBox& s, const double* f)
     return row * cells[2] + (row % 2 == 0 ? at[2] : cells[2] - 1 - at[2]);
 }
 
+//! Of a block, see EwaldSystem::lookAtNearForces(). \returns the middle one, in the first thread
+template<class Real>
+__device__ double nearForceOf(const SystemInBox& s,
+                              const BatchParticles<Real>& particles,
+                              const NearForces& near)
+{
+    __shared__ float forces[c_samples];
+    const int channels = particles.channels;
+    const int lane     = static_cast<int>(threadIdx.x) % c_tile;
+    __syncthreads(); // fractional coordinates of others
+    for (int k = static_cast<int>(threadIdx.x) / c_tile; k < samplesOf(s.n);
+         k += static_cast<int>(blockDim.x) / c_tile)
+    {
+        const size_t i = static_cast<size_t>(s.first) + particleOfSample(k, s.n);
+        float force[]  = { 0, 0, 0 };
+        bool charged   = false;
+        for (int j = lane; j < s.n; j += c_tile)
+        {
+            const size_t at = static_cast<size_t>(s.first) + j;
+            float charges   = 0;
+            for (int c = 0; c < channels; c++)
+            {
+                const auto own = static_cast<float>(particles.q[i * channels + c]);
+                charged        = charged || own != 0;
+                charges += own * static_cast<float>(particles.q[at * channels + c]);
+            }
+            near.add(particles.f + 3 * i, particles.f + 3 * at, charges, force);
+        }
+        float square = 0;
+        for (float& component : force)
+        {
+            component = static_cast<float>(warpSum(component));
+            square += component * component;
+        }
+        const bool isCharged = __any_sync(c_allLanes, charged);
+        if (lane == 0)
+        {
+            forces[k] = isCharged ? sqrtf(square) : -1;
+        }
+    }
+    __syncthreads();
+    return threadIdx.x == 0 ? middleOf(forces, samplesOf(s.n)) : 0;
+}
+
 //! A block a system.
 template<class Real>
-__global__ void
-lookAtSystem(SystemArrays systems, BatchParticles<Real> particles, unsigned int* keys, bool refuses)
+__global__ void lookAtSystem(SystemArrays systems,
+                             BatchParticles<Real> particles,
+                             double smearing,
+                             unsigned int* keys,
+                             bool refuses)
 {
     const SystemInBox& s = systems.inBox[blockIdx.x];
     const bool hasImages = systems.hasImages;
@@ -118,12 +166,18 @@ lookAtSystem(SystemArrays systems, BatchParticles<Real> particles, unsigned int*
             allSquared += squared;
         }
     }
+    const double volume = hasImages ? systems.boxes[blockIdx.x].volume * s.fullness : 0;
+    double nearForce    = 0;
+    if (hasImages && s.n > 0)
+    {
+        const NearForces near(systems.boxes[blockIdx.x].vectors, volume, s.n, smearing);
+        nearForce = nearForceOf(s, particles, near);
+    }
     if (threadIdx.x == 0)
     {
         const int ofCharges          = static_cast<int>(all);
         systems.findings[blockIdx.x] = { least[0], least[1], least[2] };
-        const double volume        = hasImages ? systems.boxes[blockIdx.x].volume * s.fullness : 0;
-        systems.traits[blockIdx.x] = { ofCharges, allSquared, volume, s.fullness };
+        systems.traits[blockIdx.x]    = { ofCharges, allSquared, volume, s.fullness, nearForce };
         systems.isCharged[blockIdx.x] = ofCharges > 0 ? 1 : 0;
         if (ofCharges == 0 && s.n > 0)
         {
@@ -214,14 +268,15 @@ __global__ void rankInSystem(const SystemInBox* systems, const unsigned int* key
 template<class Real>
 void lookAt(const SystemArrays& systems,
             const BatchParticles<Real>& particles,
+            double smearing,
             unsigned int* keys,
             bool refuses,
             cudaStream_t stream)
 {
     if (systems.count > 0)
     {
-        lookAtSystem<Real>
-                <<<systems.count, c_batchThreads, 0, stream>>>(systems, particles, keys, refuses);
+        lookAtSystem<Real><<<systems.count, c_batchThreads, 0, stream>>>(
+                systems, particles, smearing, keys, refuses);
         checkLaunch("looking at systems");
     }
 }

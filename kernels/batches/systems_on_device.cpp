@@ -120,7 +120,7 @@ void SystemsOnDevice<Real>::look(bool refuses, cudaStream_t stream)
     {
         boxSlabs(arrays(), view(), options_.accuracy, stream);
     }
-    lookAt(arrays(), view(), keys_.data(), refuses, stream);
+    lookAt(arrays(), view(), options_.smearing, keys_.data(), refuses, stream);
     // where each system has one cell there is nothing to sort
     if (hasImages() && largest_ >= 2 * c_tile)
     {

@@ -34,6 +34,36 @@ void EwaldSystem<Real>::lookAtSlab()
 }
 
 template<class Real>
+void EwaldSystem<Real>::lookAtNearForces()
+{
+    const int n = system_.n, channels = options_.channels;
+    const Eigen::Matrix<double, 3, 3, Eigen::RowMajor> rows = box_.vectors;
+    const double fullness                                   = isSlab() ? slab_.fullness : 1;
+    const NearForces near(rows.data(), box_.volume * fullness, n, options_.smearing);
+    float forces[c_samples];
+    for (int k = 0; k < samplesOf(n); k++)
+    {
+        const auto i  = static_cast<size_t>(particleOfSample(k, n));
+        float force[] = { 0, 0, 0 };
+        bool charged  = false;
+        for (size_t j = 0; j < static_cast<size_t>(n); j++)
+        {
+            float charges = 0;
+            for (int c = 0; c < channels; c++)
+            {
+                const auto own = static_cast<float>(system_.q[i * channels + c]);
+                charged        = charged || own != 0;
+                charges += own * static_cast<float>(system_.q[j * channels + c]);
+            }
+            near.add(f_.data() + 3 * i, f_.data() + 3 * j, charges, force);
+        }
+        forces[k] = charged ? std::sqrt(force[0] * force[0] + force[1] * force[1] + force[2] * force[2])
+                            : -1;
+    }
+    nearForce_ = middleOf(forces, samplesOf(n));
+}
+
+template<class Real>
 void EwaldSystem<Real>::look(const BatchSystem<Real>& system)
 {
     system_            = system;
@@ -84,6 +114,7 @@ void EwaldSystem<Real>::look(const BatchSystem<Real>& system)
                 f_[3 * static_cast<size_t>(i) + k] = f - std::floor(f);
             }
         }
+        lookAtNearForces();
     }
 }
 

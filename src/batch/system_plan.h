@@ -14,6 +14,7 @@
 
 #include "base/host_device.h"
 #include "batch/ewald_plan.h"
+#include "batch/near_forces.h"
 #include "choice/pair_force.h"
 
 namespace farfield
@@ -21,8 +22,6 @@ namespace farfield
 
 //! Splittings of a measurement differ by this factor.
 constexpr double c_detour = 1.3;
-//! Before forces are known they are taken for this part of the force between typical neighbours.
-constexpr double c_usual = 0.3;
 
 //! Of which systems of a call the error is measured: one in so many of all systems so far.
 struct MeasuredSystems
@@ -44,6 +43,7 @@ struct SystemTraits
     double squaredCharges = 0; //!< of all channels, e^2
     double volume         = 0; //!< that particles are in, nm^3
     double fullness       = 1; //!< of the box: this volume is a part of its own, see SlabBox
+    double nearForce      = 0; //!< the middle one of NearForces, e^2/nm^2
 };
 
 //! How accurate sums are.
@@ -56,8 +56,7 @@ struct Sharpness
 
 /*! \brief The error that the sums of a periodic system are cut for.
  *
- *  Forces are taken for a part of the force between typical neighbours. If they turn out weaker, sums
- *  are computed again. */
+ *  Forces are taken for those between neighbours. If they turn out weaker, sums are computed again. */
 class ForceAim
 {
 public:
@@ -72,7 +71,8 @@ public:
         const double pair = typicalPairForce(
                 options.coulombConstant, traits.squaredCharges, traits.charged, traits.volume);
         least_ = pair * leastPartOfPairForce(options.accuracy, realSize);
-        setForce(sharpness.force > 0 ? sharpness.force : std::max(least_, c_usual * pair));
+        const double near = c_partOfNearForces * options.coulombConstant * traits.nearForce;
+        setForce(sharpness.force > 0 ? sharpness.force : std::max(least_, near));
     }
     //! What errors are relative to, kJ/mol/nm.
     FARFIELD_HD double force() const { return force_; }
