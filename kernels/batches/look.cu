@@ -46,41 +46,54 @@ __device__ double nearForceOf(const SystemInBox& s,
                               const NearForces& near)
 {
     __shared__ float forces[c_samples];
-    const int channels = particles.channels;
-    const int lane     = static_cast<int>(threadIdx.x) % c_tile;
-    __syncthreads(); // fractional coordinates of others
-    for (int k = static_cast<int>(threadIdx.x) / c_tile; k < samplesOf(s.n);
-         k += static_cast<int>(blockDim.x) / c_tile)
+    // a warp has some samples, side by side
+    constexpr int c_each = c_samples * c_tile / c_batchThreads;
+    const int channels   = particles.channels;
+    const int lane       = static_cast<int>(threadIdx.x) % c_tile;
+    const int first      = static_cast<int>(threadIdx.x) / c_tile * c_each;
+    const int last       = samplesOf(s.n) - 1;
+    size_t targets[c_each];
+    float force[c_each][3] = {};
+    bool charged[c_each]   = {};
+#pragma unroll
+    for (int k = 0; k < c_each; k++)
     {
-        const size_t i = static_cast<size_t>(s.first) + particleOfSample(k, s.n);
-        float force[]  = { 0, 0, 0 };
-        bool charged   = false;
-        for (int j = lane; j < s.n; j += c_tile)
+        targets[k] = static_cast<size_t>(s.first) + particleOfSample(min(first + k, last), s.n);
+    }
+    __syncthreads(); // fractional coordinates of others
+    for (int j = lane; j < s.n; j += c_tile)
+    {
+        const size_t at = static_cast<size_t>(s.first) + j;
+#pragma unroll
+        for (int k = 0; k < c_each; k++)
         {
-            const size_t at = static_cast<size_t>(s.first) + j;
-            float charges   = 0;
+            float charges = 0;
             for (int c = 0; c < channels; c++)
             {
-                const auto own = static_cast<float>(particles.q[i * channels + c]);
-                charged        = charged || own != 0;
+                const auto own = static_cast<float>(particles.q[targets[k] * channels + c]);
+                charged[k]     = charged[k] || own != 0;
                 charges += own * static_cast<float>(particles.q[at * channels + c]);
             }
-            near.add(particles.f + 3 * i, particles.f + 3 * at, charges, force);
+            near.add(particles.f + 3 * targets[k], particles.f + 3 * at, charges, force[k]);
         }
+    }
+#pragma unroll
+    for (int k = 0; k < c_each; k++)
+    {
         float square = 0;
-        for (float& component : force)
+        for (float& component : force[k])
         {
             component = static_cast<float>(warpSum(component));
             square += component * component;
         }
-        const bool isCharged = __any_sync(c_allLanes, charged);
+        const bool isCharged = __any_sync(c_allLanes, charged[k]);
         if (lane == 0)
         {
-            forces[k] = isCharged ? sqrtf(square) : -1;
+            forces[first + k] = isCharged ? sqrtf(square) : -1;
         }
     }
     __syncthreads();
-    return threadIdx.x == 0 ? middleOf(forces, samplesOf(s.n)) : 0;
+    return threadIdx.x == 0 ? middleOf(forces, last + 1) : 0;
 }
 
 //! A block a system.

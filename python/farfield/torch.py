@@ -278,17 +278,25 @@ class _SystemOfSolver(_Systems):
     def tangent(self, positions, charges, cells, direction, *, virials=False):
         dx, dq, dcells = direction
         if virials or dcells is not None:
-            known = self.results(positions, charges, cells, False, False)
-            self.own.check_sums()
-            error = self.own.error_of_sums(torch.as_tensor(known.forces).double())
-            sums = self._sums_of(positions.device, lambda: np.array([0, len(positions)]))
-            sums.take(known, torch.tensor([error], dtype=torch.float64, device=positions.device))
-            return sums.tangent(positions, charges, cells, direction, virials=virials)
+            return self._tangent_of_sums(positions, charges, cells, direction, virials)
         own = self._oriented(positions, cells)
         changes = {"dx": None if dx is None else own.read(dx), "dcharges": None if dq is None else own.there(dq)}
         with self.own.with_charges(own.there(charges)) as solver:
             found = solver.tangent(own.read(positions), own.box, **changes)
         return BatchTangent(own.back(found.forces, positions), torch.as_tensor(found.potentials).to(positions))
+
+    def _tangent_of_sums(self, positions, charges, cells, direction, virials):
+        self.own.check_sums()
+        device = positions.device
+        known = self.results(positions, charges, cells, False, False)
+        error = self.own.error_of_sums(torch.as_tensor(known.forces).double())
+        sums = self._sums_of(device, lambda: np.array([0, len(positions)], np.int32))
+        sums.take(known, torch.tensor([error], dtype=torch.float64, device=device))
+        *others, dcells = direction
+        changes = None if dcells is None else dcells.to(device)
+        found = sums.tangent(positions, charges, cells.to(device), [*others, changes], virials=virials)
+        of_cells = torch.as_tensor(found.virials).cpu() if virials else None  # as the cells are
+        return BatchTangent(found.forces, found.potentials, of_cells)
 
     def _oriented(self, positions, cells):
         is_there = positions.is_cuda and positions.device.index == self.own.solver.setup["device_id"]
