@@ -114,8 +114,8 @@ bool expectKept(const ReferenceSystem& reference, const Options& options)
 
 /*! \brief What is asked for of the k-th kind of system; all of it in the long form.
  *
- *  The short form has what is asked for by default in single precision, and the finest request in
- *  double precision, of every kind; other requests of single precision of half of them each. */
+ *  The short form has what is asked for by default in single precision of every kind, the finest request in
+ *  double precision of half of them, and other requests of single precision of a quarter each. */
 template<class Real>
 std::vector<double> requestsOf(size_t k, const std::string& kind)
 {
@@ -127,7 +127,12 @@ std::vector<double> requestsOf(size_t k, const std::string& kind)
     }
     if (c_isSingle)
     {
-        return { 3e-4, k % 2 == 0 ? 1e-2 : 1e-5 };
+        return k % 2 == 0 ? std::vector<double>{ 3e-4, k % 4 == 0 ? 1e-2 : 1e-5 }
+                          : std::vector<double>{ 3e-4 };
+    }
+    if (k % 2 == 0)
+    {
+        return {};
     }
     // Half a minute each; other kinds that are empty for the most part have this request
     if (kind == "droplet in 100 nm" || kind == "500 ions in 200 x 200 x 2 nm")
@@ -158,8 +163,13 @@ TYPED_TEST(RequestedAccuracy, IsMetOrRefusedInEveryKindOfSystem)
         {
             continue;
         }
+        const std::vector<double> requests = requestsOf<Real>(k, kind.name);
+        if (requests.empty())
+        {
+            continue;
+        }
         const ReferenceSystem reference = withReference<Real>(sample);
-        for (const double request : requestsOf<Real>(k, kind.name))
+        for (const double request : requests)
         {
             std::ostringstream trace;
             trace << kind.name << ", " << request;

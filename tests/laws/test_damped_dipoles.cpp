@@ -153,11 +153,17 @@ TYPED_TEST(DampedDipoles, AreThoseOfChargesCloseToEachOther)
     using Real                  = typename TypeParam::Real;
     const NearFunction gaussian = { PairFunction::Gaussian, WidthRule::RootSumSquare };
     const NearFunction thole    = { PairFunction::Thole, WidthRule::GeometricMean };
+    size_t number               = 0;
     for (const Boundary boundary : { Boundary::Periodic, Boundary::Slab, Boundary::Open })
     {
+        ++number;
         for (const Damped& d : { damped<Real>(gaussian, boundary, 0.08, 10.6),
                                  damped<Real>(thole, boundary, 0.04, 64.0) })
         {
+            if (!isTurnOf<Real>(number + (d.function.function == PairFunction::Thole ? 1 : 0)))
+            {
+                continue;
+            }
             const Found expected = reference(d);
             Options options      = this->options();
             options.boundary     = boundary;

@@ -35,7 +35,8 @@ TYPED_TEST(Virial, TraceIsMinusHalfEnergy)
         for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
         {
             // Engines take turns; Forces.MatchEwaldInEveryBox has the virial of both in each box
-            const bool isTurn = number % 2 == (engine == M2lEngine::Fft ? 0 : 1);
+            const bool isTurn = number % 2 == (engine == M2lEngine::Fft ? 0 : 1)
+                                && isTurnOf<Real>(number / 2);
             for (const int order : { 0, 7 })
             {
                 if (order == 7 && !isTurn && !isLong())
@@ -153,6 +154,10 @@ TYPED_TEST(RockSalt, HasMadelungEnergy)
     const double distance = 0.282;
     for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
     {
+        if (engine == M2lEngine::Hierarchy && TypeParam::device == Device::Cpu && !isLong())
+        {
+            continue; // products of 441 x 441 numbers for 875 cells: a minute
+        }
         Options options     = TypeParam::options();
         options.order       = 20;
         options.directRange = 2;
@@ -209,9 +214,10 @@ TYPED_TEST_SUITE(ChargedBox, Configurations);
 TYPED_TEST(ChargedBox, MatchesEwald)
 {
     using Real = typename TypeParam::Real;
-    int number = 0;
+    int number = 0, box = 0;
     for (const auto& named : allBoxes(3.0))
     {
+        ++box;
         const System system        = rounded<Real>(randomCharges(named.box, 200, 23, 20.0));
         const Evaluation reference = ewald(system);
         for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
@@ -219,6 +225,10 @@ TYPED_TEST(ChargedBox, MatchesEwald)
             for (const bool leastSquares : { false, true })
             {
                 if (engine == M2lEngine::Hierarchy && !leastSquares)
+                {
+                    continue;
+                }
+                if (!isTurnOf<Real>(box + (engine == M2lEngine::Fft ? 0 : 1) + (leastSquares ? 1 : 0)))
                 {
                     continue;
                 }

@@ -58,12 +58,17 @@ TYPED_TEST(Forces, MatchEwaldInEveryBox)
                 M2lEngine engine;
                 bool leastSquares;
             };
+            size_t number = 0;
             for (const Case& c : { Case{ 1, M2lEngine::Fft, true },
                                    Case{ 1, M2lEngine::Fft, false },
                                    Case{ 2, M2lEngine::Fft, true },
                                    Case{ 1, M2lEngine::Hierarchy, true },
                                    Case{ 2, M2lEngine::Hierarchy, false } })
             {
+                if (!isTurnOf<Real>(k + number++))
+                {
+                    continue;
+                }
                 const bool hasLongLists = c.directRange == 2 && c.engine == M2lEngine::Hierarchy;
                 if (hasLongLists && k / 2 % 2 == 1 && !isLong())
                 {
@@ -319,7 +324,7 @@ TYPED_TEST(M2lEngines, Agree)
                 Options options  = TypeParam::options();
                 options.accuracy = c_finest<Real>;
                 options.order    = order;
-                options.cellSize = 0.25;
+                options.cellSize = 0.33;
                 options.m2l      = engine;
                 Solver<Real> solver(options);
                 load(solver, system);

@@ -95,8 +95,13 @@ TYPED_TEST_SUITE(Open, Configurations);
 TYPED_TEST(Open, HasTheForcesOfAllPairs)
 {
     using Real = typename TypeParam::Real;
+    size_t number = 0;
     for (const System& exact : systems())
     {
+        if (!isTurnOf<Real>(number++))
+        {
+            continue;
+        }
         const System system    = rounded<Real>(exact);
         const Evaluation pairs = allPairs(system);
         evaluateWithEachEngine<Real>(

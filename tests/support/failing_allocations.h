@@ -252,7 +252,7 @@ protected:
         for (const Mode mode : { Mode::Once, Mode::FromThenOn })
         {
             int failures = 0;
-            for (long long k = 0;; k += k < c_all ? 1 : k / 2)
+            for (long long k = 0;; k += k < c_all && isLong() ? 1 : 1 + k / 2)
             {
                 auto solver = make();
                 bool failed = false;

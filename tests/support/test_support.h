@@ -96,6 +96,15 @@ inline bool isLong()
     return std::getenv("FARFIELD_TEST_LONG") != nullptr;
 }
 
+/*! \brief Whether the k-th case of a law is for this precision.
+ *
+ *  Laws are templates: the short form has each case in single or in double precision, the long form in both. */
+template<class Real>
+bool isTurnOf(size_t k)
+{
+    return isLong() || k % 2 == (sizeof(Real) == 4 ? 0 : 1);
+}
+
 //! Why nothing can run on a device; empty if it can.
 inline std::string whyUnavailable(Device device)
 {
