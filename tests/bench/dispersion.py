@@ -91,7 +91,10 @@ def main():
                 print(f"{name:14}{kind:30}{speeds[kind][-1]:8.2f} ns/day, error {error:.1e}", flush=True)
         atoms = gro.atom_count(folder / "warm.gro")
         systems[name] = {"atoms": atoms, "rms_force": force, "errors": own, "ns_per_day": speeds}
-    content = {**results.conditions(), "threads": arguments.threads, "versions": version, "systems": systems}
+    head = {**results.conditions(), "threads": arguments.threads, "versions": version}
+    if gpus := machine.gpus():
+        head["gpus"] = gpus
+    content = {**head, "systems": systems}
     results.write(Path(arguments.output) / "dispersion.json", content)
     return 0
 

@@ -297,6 +297,7 @@ MAKERS = {
     "batch_training.json": of_training,
     "kernel_speed.json": of_kernels,
     "dispersion.json": of_dispersion,
+    "dispersion_gpu.json": of_dispersion,
     "tangents.json": of_tangents,
     "tangents_gpu.json": of_tangents,
     "peers_single.json": of_peers,
