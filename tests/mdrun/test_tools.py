@@ -52,7 +52,7 @@ def forces(work, name, system, *changes):
     return simulation.Run(work, name).forces
 
 
-@pytest.mark.parametrize("kind", ["salt_water", "four_site_water"])
+@pytest.mark.parametrize("kind", [pytest.param("salt_water", marks=pytest.mark.long), "four_site_water"])
 def test_tune_finds_settings_that_are_as_accurate_as_it_says(work, request, kind, capsys):
     system = request.getfixturevalue(kind)
     path = run_input(work, system)
@@ -148,11 +148,12 @@ def test_report_compares_runs_of_several_ranks(work, water):
     assert line["verdict"] == "within" and 0 < line["FMM"][0] <= 3e-4 < line["PME"][0] < 2e-3
 
 
+@pytest.mark.long
 def test_report_goes_on_with_runs_that_were_ended(work, salt_water, monkeypatch, capsys):
     """Of one position of the cells, to save time: errors of the forces are measured in each of several reports."""
     monkeypatch.setattr(report_forces, "STEPS", range(1))
     path = run_input(work, salt_water)
-    words = ["report", str(path), *GMX, "--length", "1", "--output", str(work / "report.html")]
+    words = ["report", str(path), *GMX, "--length", "0.4", "--output", str(work / "report.html")]
     assert main([*words, *MDRUN, "--resume"]) != 0
     assert "--keep" in capsys.readouterr().err
     words += ["--keep", str(work / "kept")]
@@ -162,7 +163,7 @@ def test_report_goes_on_with_runs_that_were_ended(work, salt_water, monkeypatch,
     before = simulation.read_edr(work / "kept/1-run/run-PME.edr")
     assert main([*words, *MDRUN, "--resume"]) == 0
     after = simulation.read_edr(work / "kept/1-run/run-PME.edr")
-    assert before["Time"][-1] < after["Time"][-1] == pytest.approx(1)
+    assert before["Time"][-1] < after["Time"][-1] == pytest.approx(0.4)
     # The last frame of a part is at its end, wherever that is
     later = dict(zip(after["Time"], after["Potential"]))
     first = dict(list(zip(before["Time"], before["Potential"]))[:-1])

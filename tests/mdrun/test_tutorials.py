@@ -92,14 +92,19 @@ def test_a_membrane_of_charmm_gui(work, monkeypatch):
 
 
 def test_free_energy_of_hydration(work):
+    """With five of the twelve states."""
     shorter = {
+        r"^coul-lambdas( +)= 0 .*": r"coul-lambdas\1= 0 0.5 1 1 1",
+        r"^vdw-lambdas( +)= 0 .*": r"vdw-lambdas\1= 0 0 0 0.5 1",
+        r"seq 0 11": "seq 0 4",
+        r" run\?\?\.xvg": "",
         r"^2\.5 2\.5 2\.5$": "2.2 2.2 2.2",
         r"^nsteps( +)= \d+": r"nsteps\1= 100",
         r"^(nstdhdl|nstcalcenergy)( +)= \d+": r"\1\2= 5",
         r" -b \d+": " -b 0.05",
     }
     printed = work_through("tutorial-hydration.md", work, shorter)
-    assert re.search(r"^total +0 - +11, +DG +-?\d", printed, re.MULTILINE)
+    assert re.search(r"^total +0 - +4, +DG +-?\d", printed, re.MULTILINE)
 
 
 def test_a_slab_with_a_net_charge(work):
