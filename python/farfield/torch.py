@@ -6,6 +6,8 @@
 import abc
 import functools
 import inspect
+import itertools
+import weakref
 from typing import Any, Callable, Optional
 
 import numpy as np
@@ -20,7 +22,44 @@ from .solver import Solver
 _DTYPES = {torch.float32: np.float32, torch.float64: np.float64}
 
 
-class Coulomb(torch.nn.Module):
+class _InGraphs(torch.nn.Module):
+    """A module whose calls are operators of the graphs of torch.compile."""
+
+    def __init__(self):
+        super().__init__()
+        self._number = _note(self)
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self._number = _note(self)
+
+    def _in_graph(self, positions, charges, cells, batch=None, ptr=None):
+        """Energies, [systems]."""
+        return _energies_of_graph(positions, charges, cells, batch, ptr, self._number)[0]
+
+    def _given_in_graph(self, positions, charges, cells, batch, ptr):
+        """What a function of autograd is given, but for what is wanted."""
+        raise NotImplementedError
+
+
+@torch.compiler.assume_constant_result  # type: ignore[misc]
+def _is_transformed():
+    """Whether torch.func transforms what is traced: operators of graphs have no derivatives for it."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+#: Modules by the numbers that graphs have for them.
+_modules: Any = weakref.WeakValueDictionary()
+_numbers = itertools.count()
+
+
+def _note(module):
+    number = next(_numbers)
+    _modules[number] = module
+    return number
+
+
+class Coulomb(_InGraphs):
     """The Coulomb energy of point charges, kJ/mol, as a function that can be differentiated twice.
 
     Losses on forces and stresses can be trained, with charges from a network. Positions and charges are float32, whose
@@ -30,7 +69,7 @@ class Coulomb(torch.nn.Module):
     they are those of direct Ewald sums with the same accuracy, without exclusions. These take as long as CoulombBatch,
     which grows with the particles to the power 3/2. Second derivatives are there for torch.autograd and torch.func,
     whose vmap takes its elements in turn.
-    torch.compile leaves calls out of its graphs.
+    Calls are operators of the graphs of torch.compile, which leaves those within torch.func out.
 
     Args:
         exclusions: pairs of particles whose minimum-image interaction is left out, [m, 2].
@@ -48,7 +87,6 @@ class Coulomb(torch.nn.Module):
         # Solvers are made anew
         return {**super().__getstate__(), "_solvers": {}}
 
-    @torch.compiler.disable  # type: ignore[misc]
     def forward(
         self,
         positions: torch.Tensor,
@@ -66,14 +104,27 @@ class Coulomb(torch.nn.Module):
         Raises:
             TypeError, ValueError: as Solver.evaluate().
         """
+        if torch.compiler.is_compiling() and not _is_transformed():
+            return self._in_graph(positions, charges.to(positions), None if cell is None else cell[None])[0]
+        return self._eager(positions, charges, cell)
+
+    @torch.compiler.disable  # type: ignore[misc]
+    def _eager(self, positions, charges, cell):
+        wanted = charges.requires_grad, cell is not None and cell.requires_grad
+        return _Energies.apply(*self._given(positions, charges, cell), wanted)[0]
+
+    def _given(self, positions, charges, cell):
+        """Positions, charges, cells in double precision, and the system."""
         given: list[Any] = [("positions", positions, ("n", 3)), ("charges", charges, ("n",))]
         given += [("cell", cell, (3, 3), (2, 3))]
         dtype = _checked_type(given[: 2 if cell is None else 3])
         own = SystemInCell(self._solver(dtype, cell), self._exclusions)
         system = _SystemOfSolver(own, functools.partial(self._sums._systems, dtype, boundary_of(cell)))
         boxes = None if cell is None else cell[None].to("cpu", torch.float64)
-        wanted = charges.requires_grad, cell is not None and cell.requires_grad
-        return _Energies.apply(positions, charges.to(positions), boxes, system, wanted)[0]
+        return positions, charges.to(positions), boxes, system
+
+    def _given_in_graph(self, positions, charges, cells, *_):
+        return self._given(positions, charges, None if cells is None else cells[0])
 
     def _solver(self, dtype, cell):
         key = dtype, boundary_of(cell)
@@ -82,14 +133,14 @@ class Coulomb(torch.nn.Module):
         return self._solvers[key]
 
 
-class CoulombBatch(torch.nn.Module):
+class CoulombBatch(_InGraphs):
     """Coulomb energies of many systems, kJ/mol, as a function that can be differentiated twice.
 
     Losses on forces, on potentials and on stresses can be trained, with charges from a network. Tensors are float32,
     whose accuracy ends at 2e-6, or float64. Those on a GPU stay there, in order with the current stream. The host waits
     for the results. Derivatives are those of the sums that are computed, with splitting and cut-offs held. They are
-    there for torch.autograd and torch.func, whose vmap takes its elements in turn. torch.compile leaves calls out of
-    its graphs. The method is that of farfield.Batch.
+    there for torch.autograd and torch.func, whose vmap takes its elements in turn. Calls are operators of the graphs
+    of torch.compile, which leaves those within torch.func out. The method is that of farfield.Batch.
 
     Args:
         options: those of farfield.Batch, but for dtype, boundary and device_id. The device is that of the tensors.
@@ -105,7 +156,6 @@ class CoulombBatch(torch.nn.Module):
         # batches are made anew
         return {**super().__getstate__(), "_batches": {}}
 
-    @torch.compiler.disable  # type: ignore[misc]
     def forward(
         self,
         positions: torch.Tensor,
@@ -130,6 +180,17 @@ class CoulombBatch(torch.nn.Module):
             TypeError, ValueError, RuntimeError: as farfield.Batch, or tensors are on different devices, or on another
                 one than the options say.
         """
+        if torch.compiler.is_compiling() and not _is_transformed():
+            return self._in_graph(positions, charges.to(positions.dtype), cells, batch, ptr)
+        return self._eager(positions, charges, cells, batch, ptr)
+
+    @torch.compiler.disable  # type: ignore[misc]
+    def _eager(self, positions, charges, cells, batch, ptr):
+        wanted = charges.requires_grad, cells is not None and cells.requires_grad
+        return _Energies.apply(*self._given(positions, charges, cells, batch, ptr), wanted)
+
+    def _given(self, positions, charges, cells, batch, ptr):
+        """Positions, charges, cells in double precision, and the systems."""
         given: list[Any] = [("positions", positions, ("n", 3)), ("charges", charges, ("n",), ("n", "channels"))]
         given += [("cells", cells, ("systems", 3, 3), ("systems", 2, 3))][: cells is not None]
         given += [("batch", batch, ("n",))][: batch is not None]
@@ -147,8 +208,9 @@ class CoulombBatch(torch.nn.Module):
 
         systems = self._systems(dtype, boundary_of(cells), positions.device, starts)
         boxes = None if cells is None else cells.double()
-        wanted = charges.requires_grad, cells is not None and cells.requires_grad
-        return _Energies.apply(positions, charges.to(positions.dtype), boxes, systems, wanted)
+        return positions, charges.to(positions.dtype), boxes, systems
+
+    _given_in_graph = _given
 
     def _systems(self, dtype: type, boundary: str, device: torch.device, starts: Callable) -> "_SystemsOfBatch":
         """Systems whose tensors are on a device. starts: gives the first particle of each, and the number of all."""
@@ -561,6 +623,118 @@ class _Tangents(_InTurn):
         raise NotImplementedError(f"farfield.torch.{ctx.systems.name} has first and second derivatives only.")
 
     jvp = backward
+
+
+# Operators of graphs: x, q, cells, batch, ptr, the number of a module, and what each has besides. An operator has one
+# derivative: energies have gradients, these have products with the Hessian.
+_OfGraph = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+@torch.library.custom_op("farfield::energies", mutates_args=())
+def _energies_of_graph(
+    x: torch.Tensor,
+    q: torch.Tensor,
+    cells: Optional[torch.Tensor],
+    batch: Optional[torch.Tensor],
+    ptr: Optional[torch.Tensor],
+    module: int,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Energies, and their gradients by positions, charges and cells: of no cells there are none."""
+    given = _modules[module]._given_in_graph(x, q, cells, batch, ptr)
+    wanted = True, cells is not None
+    energies = _Energies.forward(*given, wanted)
+    return energies, *_as_inputs(_Gradients.forward(*given, wanted), x, q, cells)
+
+
+@torch.library.custom_op("farfield::gradients", mutates_args=())
+def _gradients_of_graph(
+    x: torch.Tensor,
+    q: torch.Tensor,
+    cells: Optional[torch.Tensor],
+    batch: Optional[torch.Tensor],
+    ptr: Optional[torch.Tensor],
+    module: int,
+    by_x: torch.Tensor,
+    by_q: torch.Tensor,
+    by_cells: torch.Tensor,
+) -> _OfGraph:
+    """The gradients that farfield::energies has found, with derivatives."""
+    return by_x.clone(), by_q.clone(), by_cells.clone()
+
+
+@torch.library.custom_op("farfield::tangents", mutates_args=())
+def _tangents_of_graph(
+    x: torch.Tensor,
+    q: torch.Tensor,
+    cells: Optional[torch.Tensor],
+    batch: Optional[torch.Tensor],
+    ptr: Optional[torch.Tensor],
+    module: int,
+    dx: torch.Tensor,
+    dq: torch.Tensor,
+    dcells: torch.Tensor,
+) -> _OfGraph:
+    """Products of the Hessian with a direction."""
+    *inputs, systems = _modules[module]._given_in_graph(x, q, cells, batch, ptr)
+    changes = None if cells is None or not dcells.any() else dcells.to(inputs[2])
+    found = _Tangents.forward(*inputs, dx, dq, changes, systems, (True, cells is not None))
+    return _as_inputs(found, x, q, cells)
+
+
+def _as_inputs(found, x, q, cells):
+    of_cells = x.new_empty(0) if cells is None else found[2].to(cells)
+    return found[0].to(x).contiguous(), found[1].reshape(q.shape).contiguous(), of_cells.contiguous()
+
+
+def _like_inputs(x, q, cells):
+    return torch.empty_like(x), torch.empty_like(q), x.new_empty(0) if cells is None else torch.empty_like(cells)
+
+
+@_energies_of_graph.register_fake
+def _like_energies(x, q, cells, batch, ptr, module):
+    if cells is not None:
+        count = len(cells)
+    elif ptr is not None:
+        count = len(ptr) - 1
+    else:
+        count = 1 if batch is None else torch.library.get_ctx().new_dynamic_size()
+    return x.new_empty(count), *_like_inputs(x, q, cells)
+
+
+@_gradients_of_graph.register_fake
+@_tangents_of_graph.register_fake
+def _like_gradients(x, q, cells, *_):
+    return _like_inputs(x, q, cells)
+
+
+def _save(ctx, inputs, output):
+    *tensors, ctx.module = inputs[:6]
+    ctx.save_for_backward(*tensors, *(output[1:] if len(output) == 4 else ()))
+
+
+def _backward_of_energies(ctx, by_energies, *_):
+    *inputs, by_x, by_q, by_cells = ctx.saved_tensors
+    x, _, cells, batch, ptr = inputs
+    found = _gradients_of_graph(*inputs, ctx.module, by_x, by_q, by_cells)
+    if batch is not None:
+        of_particles = by_energies[batch.to(x.device)]
+    elif ptr is not None:
+        of_particles = by_energies.repeat_interleave(ptr.diff().to(x.device), output_size=len(x))
+    else:
+        of_particles = by_energies.expand(len(x))
+    of_cells = None if cells is None else by_energies.to(found[2])[:, None, None] * found[2]
+    of_charges = of_particles.reshape(-1, *[1] * (found[1].dim() - 1)) * found[1]
+    return of_particles[:, None] * found[0], of_charges, of_cells, None, None, None
+
+
+def _backward_of_gradients(ctx, *direction):
+    *inputs, cells, batch, ptr = ctx.saved_tensors
+    found = _tangents_of_graph(*inputs, cells, batch, ptr, ctx.module, *direction)
+    return *found[:2], None if cells is None else found[2], *[None] * 6
+
+
+_energies_of_graph.register_autograd(_backward_of_energies, setup_context=_save)
+_gradients_of_graph.register_autograd(_backward_of_gradients, setup_context=_save)
 
 
 def _on_host(tensor):

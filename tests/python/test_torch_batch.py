@@ -179,15 +179,28 @@ def test_functions_of_many_tensors_take_them_in_turn(inputs):
     assert (torch.tensordot(hessian, torch.cos(x)) - product).norm() <= 1e-10 * product.norm()
 
 
-def test_compiled_functions_have_the_same_gradients(inputs):
-    x, q, cells = inputs
+@pytest.mark.parametrize("has_cells", [True, False])
+@pytest.mark.parametrize("name", ["batch", "ptr"])
+def test_compiled_functions_have_the_same_derivatives(inputs, name, has_cells):
+    """In one graph. Second ones without AOTAutograd, which has none."""
+    inputs = inputs if has_cells else inputs[:2]
+    starts = torch.searchsorted(BATCH, torch.arange(len(inputs[-1]) + 1)) if has_cells else None
+    given = {"batch": BATCH} if name == "batch" or starts is None else {"ptr": starts}
+    function = coulomb()
 
-    def energy(x):
-        return coulomb()(2 * x, q, cells, batch=BATCH).sum()
+    def energy(x, *others):
+        return function(2 * x, *others, **given).sin().sum()
 
-    (found,) = torch.autograd.grad(torch.compile(energy, backend="eager")(x), x)
-    (expected,) = torch.autograd.grad(energy(x), x)
-    assert torch.equal(found, expected)
+    def second(energies):
+        gradients = torch.autograd.grad(energies, inputs, create_graph=True)
+        return torch.autograd.grad(sum((gradient**2).sum() for gradient in gradients), inputs)
+
+    compiled = {backend: torch.compile(energy, backend=backend, fullgraph=True) for backend in ("eager", "aot_eager")}
+    expected = torch.autograd.grad(energy(*inputs), inputs)
+    for own in compiled.values():
+        assert all(map(torch.equal, torch.autograd.grad(own(*inputs), inputs), expected))
+    for own, other in zip(second(compiled["eager"](*inputs)), second(energy(*inputs))):
+        assert (own - other).norm() <= 1e-12 * other.norm()
 
 
 def test_third_derivatives_are_refused(inputs):
