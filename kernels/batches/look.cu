@@ -188,8 +188,8 @@ __global__ void lookAtSystem(SystemArrays systems,
     }
     if (threadIdx.x == 0)
     {
-        const int ofCharges          = static_cast<int>(all);
-        systems.findings[blockIdx.x] = { least[0], least[1], least[2] };
+        const int ofCharges           = static_cast<int>(all);
+        systems.findings[blockIdx.x]  = { least[0], least[1], least[2] };
         systems.traits[blockIdx.x]    = { ofCharges, allSquared, volume, s.fullness, nearForce };
         systems.isCharged[blockIdx.x] = ofCharges > 0 ? 1 : 0;
         if (ofCharges == 0 && s.n > 0)

@@ -76,13 +76,13 @@ __device__ Real ofNearCells(const PotentialTask<Real>& task, int i, int lane)
     const auto add     = [&](int j, Real charge, const Real(&R)[3], bool isSelf)
     {
         // the tiny term is that of the near field
-        const Real r2 = R[0] * R[0] + R[1] * R[1] + R[2] * R[2] + Real(1e-20);
-        Real value    = p2pDetail::refined(p2pDetail::inverseRoot(r2), r2);
-        const bool isOut =
-                isSelf
-                || (careful && r2 < task.close2
-                    && isLeftOut<Real>(
-                            task.exclusions, task.near.particles.atom[i], task.near.particles.atom[j]));
+        const Real r2    = R[0] * R[0] + R[1] * R[1] + R[2] * R[2] + Real(1e-20);
+        Real value       = p2pDetail::refined(p2pDetail::inverseRoot(r2), r2);
+        const bool isOut = isSelf
+                           || (careful && r2 < task.close2
+                               && isLeftOut<Real>(task.exclusions,
+                                                  task.near.particles.atom[i],
+                                                  task.near.particles.atom[j]));
         if constexpr (Functions)
         {
             value = potentialOf(task.functions,

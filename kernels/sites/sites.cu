@@ -87,11 +87,11 @@ __device__ void addNearCells(const SitesTask<Real>& task,
             r2                = isSoft ? max(r2, Real(1e-10)) : r2;
             factors           = factorsOf<Real>(task.functions, r2, one, other, 1);
         }
-        const bool isOut =
-                isSelf
-                || (careful && r2 < task.close2
-                    && isLeftOut<Real>(
-                            task.exclusions, task.near.particles.atom[i], task.near.particles.atom[j]));
+        const bool isOut = isSelf
+                           || (careful && r2 < task.close2
+                               && isLeftOut<Real>(task.exclusions,
+                                                  task.near.particles.atom[i],
+                                                  task.near.particles.atom[j]));
         if (!isOut && r2 == 0)
         {
             sums->v[0] += charge * Real(1e10); // as on the CPU
@@ -167,7 +167,13 @@ __device__ void addFartherCells(const SitesTask<Real>& task,
         const auto source   = siteOf<Degree>(task.moments, j, s.w);
         addSource<Degree, Curved, false, true, Real>(R, r2, 1, factors, source, own, sums);
     };
-    forFarther(task.farther, task.near.particles, task.near.edges, task.near.particles.cell[i], lane, c_warp, add);
+    forFarther(task.farther,
+               task.near.particles,
+               task.near.edges,
+               task.near.particles.cell[i],
+               lane,
+               c_warp,
+               add);
 }
 
 template<class Real>
@@ -299,7 +305,8 @@ __global__ void __launch_bounds__(c_threads) computeSites(const SitesTask<Real> 
         Real far[c_siteValues] = {}, v[c_siteValues] = {};
         for (int k = 0; k < c_found; k++)
         {
-            far[k] = slot >= 0 ? task.far[static_cast<size_t>(k) * task.near.particles.n + i] : Real(0);
+            far[k] = slot >= 0 ? task.far[static_cast<size_t>(k) * task.near.particles.n + i]
+                               : Real(0);
             v[k]   = sumOfWarp(sums.v[k]);
         }
         const Real b[3] = { a.x, a.y, a.z };
@@ -392,14 +399,14 @@ void DeviceSites<Real>::compute(const SiteInput<Real>& input,
     SitesTask<Real> task = {};
     task.near            = NearCells<Real>(input.particles, input.ofPairs, input.where);
     task.moments         = sorted();
-    task.exclusions = input.exclusions;
-    task.image      = MinimumImage::of(input.where.box);
-    task.close2     = static_cast<Real>(closeInCells(input.where.closeDistance));
-    task.x          = input.x;
-    task.q          = input.q;
-    task.strengths  = anyMoments() ? strengths_.data() : nullptr;
-    task.far        = far_.data();
-    task.slotOf     = input.leaves.slotOf;
+    task.exclusions      = input.exclusions;
+    task.image           = MinimumImage::of(input.where.box);
+    task.close2          = static_cast<Real>(closeInCells(input.where.closeDistance));
+    task.x               = input.x;
+    task.q               = input.q;
+    task.strengths       = anyMoments() ? strengths_.data() : nullptr;
+    task.far             = far_.data();
+    task.slotOf          = input.leaves.slotOf;
     task.curvature =
             static_cast<Real>(backgroundCurvature(input.background * input.netCharge, input.unit));
     task.constant    = backgroundCurvature(input.background, input.unit);

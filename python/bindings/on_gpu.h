@@ -102,7 +102,8 @@ inline void waitForArrays()
 /*! \brief As PythonSolver::setCharges().
  *  \returns a copy of the charges, and the mean square of those that are not zero, e^2 */
 template<class Real>
-std::pair<OnGpu<Real, 1>, double> setChargesOnGpu(PythonSolver<Real>& python, const ChargesOnGpu<Real>& q)
+std::pair<OnGpu<Real, 1>, double> setChargesOnGpu(PythonSolver<Real>& python,
+                                                  const ChargesOnGpu<Real>& q)
 {
     checkGpu(python, q, "charges");
     const CurrentGpu current(q.device_id());

@@ -57,8 +57,9 @@ void EwaldSystem<Real>::lookAtNearForces()
             }
             near.add(f_.data() + 3 * i, f_.data() + 3 * j, charges, force);
         }
-        forces[k] = charged ? std::sqrt(force[0] * force[0] + force[1] * force[1] + force[2] * force[2])
-                            : -1;
+        forces[k] =
+                charged ? std::sqrt(force[0] * force[0] + force[1] * force[1] + force[2] * force[2])
+                        : -1;
     }
     nearForce_ = middleOf(forces, samplesOf(n));
 }

@@ -68,8 +68,9 @@ struct NearForces
             r[k] = d[0] * vectors[k] + d[1] * vectors[3 + k] + d[2] * vectors[6 + k];
             square += r[k] * r[k];
         }
-        const float soft   = square + softness;
-        const float factor = square > 0 ? charges * std::exp(-perSquare * square) / (soft * std::sqrt(soft)) : 0;
+        const float soft = square + softness;
+        const float factor =
+                square > 0 ? charges * std::exp(-perSquare * square) / (soft * std::sqrt(soft)) : 0;
         for (int k = 0; k < 3; k++)
         {
             force[k] += factor * r[k];

@@ -70,7 +70,7 @@ public:
     {
         const double pair = typicalPairForce(
                 options.coulombConstant, traits.squaredCharges, traits.charged, traits.volume);
-        least_ = pair * leastPartOfPairForce(options.accuracy, realSize);
+        least_            = pair * leastPartOfPairForce(options.accuracy, realSize);
         const double near = c_partOfNearForces * options.coulombConstant * traits.nearForce;
         setForce(sharpness.force > 0 ? sharpness.force : std::max(least_, near));
     }

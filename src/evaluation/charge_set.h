@@ -214,7 +214,8 @@ private:
     long long withPartners_ = 0;
     NearPairs<Real> nearPairs_;
     mutable std::vector<Real> charges_;
-    mutable std::function<void(std::vector<Real>*)> fetch_; //!< brings them from there; null: they are here
+    mutable std::function<void(std::vector<Real>*)>
+            fetch_; //!< brings them from there; null: they are here
     OwnMoments<Real> moments_;
     std::vector<Real> strengths_;   //!< empty: there are no moments
     bool isGiven_           = true; //!< whether the backend has these charges and moments

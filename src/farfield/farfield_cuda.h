@@ -120,10 +120,8 @@ struct ChargeTotals
  *  \returns their sums, without dipoles and quadrupoles that the solver has
  *  \throws Error  as Solver::setCharges(); Unsupported: the device is Cpu */
 template<class Real>
-FARFIELD_EXPORT ChargeTotals setCharges(Solver<Real>& solver,
-                                        const Real* q,
-                                        int n,
-                                        cudaStream_t stream);
+FARFIELD_EXPORT ChargeTotals
+setCharges(Solver<Real>& solver, const Real* q, int n, cudaStream_t stream);
 
 /*! \brief Solver::evaluateTangent() with arrays in device memory, in order with a stream.
  *

@@ -74,7 +74,7 @@ void expectSame(const All<Real>& all, const All<Real>& expected)
 //! They stay on the device the second and third time, when as many were there before.
 TYPED_TEST(DeviceCharges, GiveWhatThoseOfTheHostGive)
 {
-    using Real = typename TypeParam::Real;
+    using Real       = typename TypeParam::Real;
     Options options  = this->options();
     options.order    = 8;
     options.cellSize = 0.7;
@@ -139,8 +139,9 @@ TYPED_TEST(DeviceCharges, TellWhatIsWrong)
     load(solver, systemOf<Real>(1.0));
     setOnDevice(solver, chargesOf<Real>(system));
     const All<Real> good = evaluateAll(solver, system);
-    for (const Real wrong :
-         { std::numeric_limits<Real>::quiet_NaN(), std::numeric_limits<Real>::infinity(), Real(1e13) })
+    for (const Real wrong : { std::numeric_limits<Real>::quiet_NaN(),
+                              std::numeric_limits<Real>::infinity(),
+                              Real(1e13) })
     {
         setOnDevice(solver, chargesOf<Real>(system));
         std::vector<Real> q = chargesOf<Real>(systemOf<Real>(0.7));

@@ -24,7 +24,7 @@ TYPED_TEST_SUITE(Dipoles, Configurations);
 //! Forces of charges and dipoles have no larger error than asked for; gradients have none, either.
 TYPED_TEST(Dipoles, KeepTheAccuracy)
 {
-    using Real = typename TypeParam::Real;
+    using Real    = typename TypeParam::Real;
     size_t number = 0;
     for (const Case& c : allCases())
     {

@@ -35,8 +35,8 @@ TYPED_TEST(Virial, TraceIsMinusHalfEnergy)
         for (const M2lEngine engine : { M2lEngine::Fft, M2lEngine::Hierarchy })
         {
             // Engines take turns; Forces.MatchEwaldInEveryBox has the virial of both in each box
-            const bool isTurn = number % 2 == (engine == M2lEngine::Fft ? 0 : 1)
-                                && isTurnOf<Real>(number / 2);
+            const bool isTurn =
+                    number % 2 == (engine == M2lEngine::Fft ? 0 : 1) && isTurnOf<Real>(number / 2);
             for (const int order : { 0, 7 })
             {
                 if (order == 7 && !isTurn && !isLong())
@@ -228,7 +228,8 @@ TYPED_TEST(ChargedBox, MatchesEwald)
                 {
                     continue;
                 }
-                if (!isTurnOf<Real>(box + (engine == M2lEngine::Fft ? 0 : 1) + (leastSquares ? 1 : 0)))
+                if (!isTurnOf<Real>(box + (engine == M2lEngine::Fft ? 0 : 1)
+                                    + (leastSquares ? 1 : 0)))
                 {
                     continue;
                 }

@@ -91,7 +91,7 @@ std::vector<double> energies(Solver<Real>& solver,
 
 TYPED_TEST(GroupEnergies, AreThoseOfChargesAlone)
 {
-    using Real = typename TypeParam::Real;
+    using Real    = typename TypeParam::Real;
     size_t number = 0;
     for (const TwoStates& states : twoStates<Real>())
     {

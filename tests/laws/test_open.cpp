@@ -94,7 +94,7 @@ TYPED_TEST_SUITE(Open, Configurations);
 
 TYPED_TEST(Open, HasTheForcesOfAllPairs)
 {
-    using Real = typename TypeParam::Real;
+    using Real    = typename TypeParam::Real;
     size_t number = 0;
     for (const System& exact : systems())
     {

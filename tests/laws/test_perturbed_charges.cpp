@@ -137,7 +137,7 @@ TYPED_TEST(PerturbedCharges, HaveTheCellsOfManyBesideAStateOfFew)
 //! Beyond both states, too, where GROMACS goes with init-lambda, delta-lambda and coul-lambdas above 1.
 TYPED_TEST(PerturbedCharges, MixEnergiesForcesAndVirials)
 {
-    using Real = typename TypeParam::Real;
+    using Real    = typename TypeParam::Real;
     size_t number = 0;
     for (const TwoStates& states : twoStates<Real>())
     {

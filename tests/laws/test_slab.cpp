@@ -90,7 +90,7 @@ TYPED_TEST_SUITE(Slab, Configurations);
 
 TYPED_TEST(Slab, HasTheForcesOfSumsOverThePlane)
 {
-    using Real = typename TypeParam::Real;
+    using Real    = typename TypeParam::Real;
     size_t number = 0;
     for (const System& exact : systems())
     {
@@ -110,7 +110,7 @@ TYPED_TEST(Slab, HasTheForcesOfSumsOverThePlane)
 //! All components: those along z follow from forces, the others from images that move with the box.
 TYPED_TEST(Slab, HasTheVirialOfAStrain)
 {
-    using Real = typename TypeParam::Real;
+    using Real    = typename TypeParam::Real;
     size_t number = 0;
     for (const System& exact : { film("film", { 4, 4, 2 }),
                                  film("skewed film", { 4, 4, 2 }, 0.4),

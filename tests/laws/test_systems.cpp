@@ -23,7 +23,7 @@ TYPED_TEST_SUITE(TinyBoxes, Configurations);
 
 TYPED_TEST(TinyBoxes, MatchEwald)
 {
-    using Real = typename TypeParam::Real;
+    using Real    = typename TypeParam::Real;
     size_t number = 0;
     for (const double edge : { 0.5, 1.0 })
     {
@@ -95,7 +95,7 @@ TYPED_TEST(Systems, WithoutParticlesHaveNoEnergy)
 
 TYPED_TEST(Systems, OfOneParticleMatchEwald)
 {
-    using Real = typename TypeParam::Real;
+    using Real    = typename TypeParam::Real;
     size_t number = 0;
     for (const double charge : { 0.0, -2.0 })
     {

@@ -92,7 +92,7 @@ void expectPredictedMemory(const Cells& c)
 TEST(MemoryOfSetUp, IsAsPredicted)
 {
     const auto fft = M2lEngine::Fft, tree = M2lEngine::Hierarchy;
-    size_t number  = 0;
+    size_t number = 0;
     for (const Cells& c :
          { Cells{ "a cube, convolution", { 6, 6, 6 }, 0, 0.5, 8, fft, true, 20000 },
            Cells{ "a cube, tree", { 6, 6, 6 }, 0, 0.5, 8, tree, true, 20000 },
