@@ -130,7 +130,7 @@ def test_nothing_of_a_call_outlives_its_results(inputs, function):
         energy = function()(inputs[0], 2 * inputs[1], inputs[2].detach())
         gradient = torch.autograd.grad(energy, inputs[1], create_graph=True)
         del energy, gradient
-        assert not [known for known in gc.get_objects() if isinstance(known, farfield.torch._Systems)]
+        assert not [known for known in gc.get_objects() if isinstance(known, farfield.torch_systems.Systems)]
     finally:
         gc.enable()
 
