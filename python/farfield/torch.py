@@ -14,8 +14,8 @@ from . import arguments
 from .batch import Batch, offsets_of
 from .cells import SystemInCell, boundary_of, options_of_sums
 from .solver import Solver
-from .torch_graphs import InGraphs, is_transformed
-from .torch_systems import Energies, SystemOfSolver, SystemsOfBatch, SystemsOnGpu
+from .torch_graphs import InGraphs
+from .torch_systems import SystemOfSolver, SystemsOfBatch, SystemsOnGpu
 
 _DTYPES = {torch.float32: np.float32, torch.float64: np.float64}
 
@@ -65,17 +65,9 @@ class Coulomb(InGraphs):
         Raises:
             TypeError, ValueError: as Solver.evaluate().
         """
-        if torch.compiler.is_compiling() and not is_transformed():
-            return self._in_graph(positions, charges.to(positions), None if cell is None else cell[None])[0]
-        return self._eager(positions, charges, cell)
+        return self._energies(positions, charges, cell)[0]
 
-    @torch.compiler.disable  # type: ignore[misc]
-    def _eager(self, positions, charges, cell):
-        given = self._given(positions, charges, cell)
-        return Energies.apply(*given, (charges.requires_grad, cell is not None and cell.requires_grad))[0]
-
-    def _given(self, positions, charges, cell):
-        """Positions, charges, cells in double precision, and the system."""
+    def _given(self, positions, charges, cell, *_):
         given: list[Any] = [("positions", positions, ("n", 3)), ("charges", charges, ("n",))]
         given += [("cell", cell, (3, 3), (2, 3))]
         dtype = _checked_type(given[: 2 if cell is None else 3])
@@ -83,9 +75,6 @@ class Coulomb(InGraphs):
         system = SystemOfSolver(own, functools.partial(self._sums._systems, dtype, boundary_of(cell)))
         boxes = None if cell is None else cell[None].to("cpu", torch.float64)
         return positions, charges.to(positions), boxes, system
-
-    def _given_in_graph(self, positions, charges, cells, *_):
-        return self._given(positions, charges, None if cells is None else cells[0])
 
     def _solver(self, dtype, cell):
         key = dtype, boundary_of(cell)
@@ -141,17 +130,9 @@ class CoulombBatch(InGraphs):
             TypeError, ValueError, RuntimeError: as farfield.Batch, or tensors are on different devices, or on another
                 one than the options say.
         """
-        if torch.compiler.is_compiling() and not is_transformed():
-            return self._in_graph(positions, charges.to(positions.dtype), cells, batch, ptr)
-        return self._eager(positions, charges, cells, batch, ptr)
-
-    @torch.compiler.disable  # type: ignore[misc]
-    def _eager(self, positions, charges, cells, batch, ptr):
-        given = self._given(positions, charges, cells, batch, ptr)
-        return Energies.apply(*given, (charges.requires_grad, cells is not None and cells.requires_grad))
+        return self._energies(positions, charges, cells, batch, ptr)
 
     def _given(self, positions, charges, cells, batch, ptr):
-        """Positions, charges, cells in double precision, and the systems."""
         given: list[Any] = [("positions", positions, ("n", 3)), ("charges", charges, ("n",), ("n", "channels"))]
         given += [("cells", cells, ("systems", 3, 3), ("systems", 2, 3))][: cells is not None]
         given += [("batch", batch, ("n",))][: batch is not None]
@@ -170,8 +151,6 @@ class CoulombBatch(InGraphs):
         systems = self._systems(dtype, boundary_of(cells), positions.device, starts)
         boxes = None if cells is None else cells.double()
         return positions, charges.to(positions.dtype), boxes, systems
-
-    _given_in_graph = _given
 
     def _systems(self, dtype: type, boundary: str, device: torch.device, starts: Callable) -> "SystemsOfBatch":
         """Systems whose tensors are on a device. starts: gives the first particle of each, and the number of all."""

@@ -5,7 +5,7 @@
 
 import itertools
 import weakref
-from typing import Any, Optional
+from typing import Any
 
 import torch
 
@@ -13,7 +13,7 @@ from .torch_systems import Energies, Gradients, Tangents
 
 
 class InGraphs(torch.nn.Module):
-    """A module whose calls are operators of the graphs of torch.compile."""
+    """A module whose calls are operators of the graphs of torch.compile, but for those within torch.func."""
 
     def __init__(self):
         super().__init__()
@@ -23,17 +23,24 @@ class InGraphs(torch.nn.Module):
         super().__setstate__(state)
         self._number = _note(self)
 
-    def _in_graph(self, positions, charges, cells, batch=None, ptr=None):
-        """Energies, [systems]."""
-        return _energies_of_graph(positions, charges, cells, batch, ptr, self._number)[0]
+    def _energies(self, positions, charges, cells, batch=None, ptr=None):
+        """Energies, [systems]. cells: of one system or of all."""
+        if torch.compiler.is_compiling() and not _is_transformed():
+            return _energies_of_graph(positions, charges.to(positions.dtype), cells, batch, ptr, self._number)[0]
+        return self._eager(positions, charges, cells, batch, ptr)
 
-    def _given_in_graph(self, positions, charges, cells, batch, ptr):
-        """What a function of autograd is given, but for what is wanted."""
+    @torch.compiler.disable  # type: ignore[misc]
+    def _eager(self, positions, charges, cells, batch, ptr):
+        given = self._given(positions, charges, cells, batch, ptr)
+        return Energies.apply(*given, (charges.requires_grad, cells is not None and cells.requires_grad))
+
+    def _given(self, positions, charges, cells, batch, ptr):
+        """Positions, charges, cells of all systems in double precision, and the systems."""
         raise NotImplementedError
 
 
 @torch.compiler.assume_constant_result  # type: ignore[misc]
-def is_transformed():
+def _is_transformed():
     """Whether torch.func transforms what is traced: operators of graphs have no derivatives for it."""
     return torch._C._functorch.peek_interpreter_stack() is not None
 
@@ -49,65 +56,43 @@ def _note(module):
     return number
 
 
-# Operators of graphs: x, q, cells, batch, ptr, the number of a module, and what each has besides. An operator has one
-# derivative: energies have gradients, these have products with the Hessian.
-_OfGraph = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+def _operator(name, others, results):
+    """An operator of what a module is given, and of others. It has one derivative, if any: energies have gradients,
+    gradients have products with the Hessian.
+    """
+    given = "Tensor x, Tensor q, Tensor? cells, Tensor? batch, Tensor? ptr, int module"
+    schema = f"({given}{others}) -> ({', '.join(['Tensor'] * results)})"
+    return torch.library.custom_op(f"farfield::{name}", mutates_args=(), schema=schema)
 
 
-@torch.library.custom_op("farfield::energies", mutates_args=())
-def _energies_of_graph(
-    x: torch.Tensor,
-    q: torch.Tensor,
-    cells: Optional[torch.Tensor],
-    batch: Optional[torch.Tensor],
-    ptr: Optional[torch.Tensor],
-    module: int,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+@_operator("energies", "", 4)
+def _energies_of_graph(x, q, cells, batch, ptr, module):
     """Energies, and their gradients by positions, charges and cells: of no cells there are none."""
-    given = _modules[module]._given_in_graph(x, q, cells, batch, ptr)
+    given = _modules[module]._given(x, q, cells, batch, ptr)
     wanted = True, cells is not None
     energies = Energies.forward(*given, wanted)
     return energies, *_as_inputs(Gradients.forward(*given, wanted), x, q, cells)
 
 
-@torch.library.custom_op("farfield::gradients", mutates_args=())
-def _gradients_of_graph(
-    x: torch.Tensor,
-    q: torch.Tensor,
-    cells: Optional[torch.Tensor],
-    batch: Optional[torch.Tensor],
-    ptr: Optional[torch.Tensor],
-    module: int,
-    by_x: torch.Tensor,
-    by_q: torch.Tensor,
-    by_cells: torch.Tensor,
-) -> _OfGraph:
+@_operator("gradients", ", Tensor by_x, Tensor by_q, Tensor by_cells", 3)
+def _gradients_of_graph(x, q, cells, batch, ptr, module, *gradients):
     """The gradients that farfield::energies has found, with derivatives."""
-    return by_x.clone(), by_q.clone(), by_cells.clone()
+    return tuple(gradient.clone() for gradient in gradients)
 
 
-@torch.library.custom_op("farfield::tangents", mutates_args=())
-def _tangents_of_graph(
-    x: torch.Tensor,
-    q: torch.Tensor,
-    cells: Optional[torch.Tensor],
-    batch: Optional[torch.Tensor],
-    ptr: Optional[torch.Tensor],
-    module: int,
-    dx: torch.Tensor,
-    dq: torch.Tensor,
-    dcells: torch.Tensor,
-) -> _OfGraph:
+@_operator("tangents", ", Tensor dx, Tensor dq, Tensor dcells", 3)
+def _tangents_of_graph(x, q, cells, batch, ptr, module, dx, dq, dcells):
     """Products of the Hessian with a direction."""
-    *inputs, systems = _modules[module]._given_in_graph(x, q, cells, batch, ptr)
-    changes = None if cells is None or not dcells.any() else dcells.to(inputs[2])
+    *inputs, systems = _modules[module]._given(x, q, cells, batch, ptr)
+    changes = None if cells is None or not dcells.any() else dcells.to(inputs[2]).reshape(inputs[2].shape)
     found = Tangents.forward(*inputs, dx, dq, changes, systems, (True, cells is not None))
     return _as_inputs(found, x, q, cells)
 
 
 def _as_inputs(found, x, q, cells):
-    of_cells = x.new_empty(0) if cells is None else found[2].to(cells)
-    return found[0].to(x).contiguous(), found[1].reshape(q.shape).contiguous(), of_cells.contiguous()
+    inputs = (x, q) if cells is None else (x, q, cells)
+    own = [part.to(like).reshape(like.shape).contiguous() for part, like in zip(found, inputs)]
+    return *own, *[x.new_empty(0)] * (3 - len(own))
 
 
 def _like_inputs(x, q, cells):
@@ -117,7 +102,7 @@ def _like_inputs(x, q, cells):
 @_energies_of_graph.register_fake
 def _like_energies(x, q, cells, batch, ptr, module):
     if cells is not None:
-        count = len(cells)
+        count = len(cells) if cells.dim() == 3 else 1
     elif ptr is not None:
         count = len(ptr) - 1
     else:
@@ -146,8 +131,10 @@ def _backward_of_energies(ctx, by_energies, *_):
         of_particles = by_energies.repeat_interleave(ptr.diff().to(x.device), output_size=len(x))
     else:
         of_particles = by_energies.expand(len(x))
-    of_cells = None if cells is None else by_energies.to(found[2])[:, None, None] * found[2]
-    of_charges = of_particles.reshape(-1, *[1] * (found[1].dim() - 1)) * found[1]
+    of_cells = None
+    if cells is not None:
+        of_cells = (by_energies.to(cells)[:, None, None] * found[2].reshape(-1, *cells.shape[-2:])).reshape(cells.shape)
+    of_charges = of_particles.to(found[1]).reshape(-1, *[1] * (found[1].dim() - 1)) * found[1]
     return of_particles[:, None] * found[0], of_charges, of_cells, None, None, None
 
 

@@ -34,7 +34,7 @@ void EwaldSystem<Real>::lookAtSlab()
 }
 
 template<class Real>
-void EwaldSystem<Real>::lookAtNearForces()
+double EwaldSystem<Real>::nearForce() const
 {
     const int n = system_.n, channels = options_.channels;
     const Eigen::Matrix<double, 3, 3, Eigen::RowMajor> rows = box_.vectors;
@@ -61,7 +61,7 @@ void EwaldSystem<Real>::lookAtNearForces()
                 charged ? std::sqrt(force[0] * force[0] + force[1] * force[1] + force[2] * force[2])
                         : -1;
     }
-    nearForce_ = middleOf(forces, samplesOf(n));
+    return middleOf(forces, samplesOf(n));
 }
 
 template<class Real>
@@ -115,7 +115,6 @@ void EwaldSystem<Real>::look(const BatchSystem<Real>& system)
                 f_[3 * static_cast<size_t>(i) + k] = f - std::floor(f);
             }
         }
-        lookAtNearForces();
     }
 }
 
@@ -469,7 +468,9 @@ double EwaldSystem<Real>::evaluate(const BatchSystem<Real>& system,
     }
     else if (charged_ > 0)
     {
-        ForceAim aim(options_, traits(), sharpness, sizeof(Real));
+        SystemTraits known = traits();
+        known.nearForce    = sharpness.force > 0 ? 0 : nearForce();
+        ForceAim aim(options_, known, sharpness, sizeof(Real));
         for (bool suffices = false; !suffices;)
         {
             clear(result);

@@ -92,17 +92,19 @@ private:
         return fractions_[3 * static_cast<size_t>(i) + 2] * slab_.height;
     }
     void look(const BatchSystem<Real>& system);
-    void lookAtNearForces();
+    //! See SystemTraits.
+    double nearForce() const;
     //! Puts a slab into a box. \throws Error  InvalidArgument: it is too high
     void lookAtSlab();
     EwaldPlan plan(double error, double detour) const
     {
         return planFor(options_, traits(), error, detour, c_pairCostOfCpus);
     }
+    //! But for the near force.
     SystemTraits traits() const
     {
         const double fullness = isSlab() ? slab_.fullness : 1;
-        return { charged_, squaredCharges_, box_.volume * fullness, fullness, nearForce_ };
+        return { charged_, squaredCharges_, box_.volume * fullness, fullness };
     }
     //! Where two particles at one place have a distance of at most \p rounding, nm.
     void refuseContactOf(int target, double rounding, bool potentials) const;
@@ -118,7 +120,6 @@ private:
     std::vector<double> squared_;    //!< [channels] sums of squared charges, e^2
     int charged_           = 0;      //!< particles with a charge
     double squaredCharges_ = 0;      //!< of all channels, e^2
-    double nearForce_      = 0;      //!< see SystemTraits
     std::vector<double> forces_;     //!< [n][3]
     std::vector<double> potentials_; //!< [n][channels]
     Images<Real> images_;

@@ -85,7 +85,9 @@ def of_dispersion(content, name):
         kinds = record["ns_per_day"]
         usual = next(iter(kinds.values()))
         for kind, speeds in kinds.items():
-            ratio = spread(results.median_and_spread([a / b for a, b in zip(speeds, usual)]))
+            ratios = [a / b for a, b in zip(speeds, usual)]
+            # one round has no spread
+            ratio = spread(results.median_and_spread(ratios)) if len(ratios) > 1 else f"{ratios[0]:.3g}"
             error = record["errors"].get(kind)
             rows.append([system, record["atoms"], kind, f"{error:.1e}" if error else "", ratio])
     return cases.markdown(["system", "atoms", "Lennard-Jones interactions", "error", "speed"], rows)

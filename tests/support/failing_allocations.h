@@ -150,7 +150,7 @@ struct MemoryKind
     static DeviceList helpers() { return {}; }
 };
 
-//! So many allocations of a call fail each, and then others ever farther apart: set-up repeats
+//! In the long form so many allocations of a call fail each. Others are ever farther apart: set-up repeats
 //! itself, as it measures its error by evaluations.
 constexpr long long c_all = 20;
 
