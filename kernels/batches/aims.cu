@@ -96,7 +96,7 @@ __global__ void beginSumsOf(SystemArrays systems,
                             int realSize)
 {
     const int s = ownSystem();
-    if (s >= systems.count)
+    if (s >= systems.count || systems.status->badInput != c_noSystem)
     {
         return;
     }
@@ -131,17 +131,12 @@ __global__ void beginSumsOf(SystemArrays systems,
 __global__ void keepTotalsOf(SystemArrays systems,
                              const SystemSums* sums,
                              const SystemTotals* totals,
-                             int listed,
                              bool aims,
                              double* energies,
                              double* virials)
 {
     const int k = ownSystem();
-    if (k >= listed)
-    {
-        return;
-    }
-    if (sums[k].isDetour != 0)
+    if (k >= systems.status->computed || sums[k].isDetour != 0)
     {
         return;
     }
@@ -168,13 +163,17 @@ __global__ void keepTotalsOf(SystemArrays systems,
     }
 }
 
-//! A block a system of the list.
+//! A block a computed system.
 __global__ void measureErrorsOf(SystemArrays systems,
                                 const SystemSums* sums,
                                 const double* forces,
                                 const double* others,
                                 double smearing)
 {
+    if (static_cast<int>(blockIdx.x) >= systems.status->computed)
+    {
+        return;
+    }
     const SystemSums& s = sums[blockIdx.x];
     if (s.isDetour == 0 || systems.isLeft[s.system] != 0)
     {
@@ -263,26 +262,26 @@ void beginSums(const SystemArrays& systems,
 void keepTotals(const SystemArrays& systems,
                 const SystemSums* sums,
                 const SystemTotals* totals,
-                int listed,
+                int most,
                 bool aims,
                 double* energies,
                 double* virials,
                 cudaStream_t stream)
 {
-    keepTotalsOf<<<blocksOf(listed), c_batchThreads, 0, stream>>>(
-            systems, sums, totals, listed, aims, energies, virials);
+    keepTotalsOf<<<blocksOf(most), c_batchThreads, 0, stream>>>(
+            systems, sums, totals, aims, energies, virials);
     checkLaunch("keeping totals");
 }
 
 void measureErrors(const SystemArrays& systems,
                    const SystemSums* sums,
-                   int listed,
+                   int most,
                    const double* forces,
                    const double* others,
                    double smearing,
                    cudaStream_t stream)
 {
-    measureErrorsOf<<<listed, c_batchThreads, 0, stream>>>(systems, sums, forces, others, smearing);
+    measureErrorsOf<<<most, c_batchThreads, 0, stream>>>(systems, sums, forces, others, smearing);
     checkLaunch("measuring errors");
 }
 

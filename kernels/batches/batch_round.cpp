@@ -3,6 +3,9 @@
  */
 #include "batches/batch_round.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "batch/batch_check.h"
 #include "batch/images.h"
 #include "batch/wave_columns.h"
@@ -12,26 +15,30 @@ namespace farfield
 namespace
 {
 
-//! Some more than what is needed: what differs from call to call need not grow each time.
-size_t roomFor(long long size)
+/*! \brief Makes room for a size.
+ *
+ *  Some more than what is needed: what differs from call to call need not grow each time. */
+template<class Size>
+void raise(Size* room, Size size)
 {
-    return size + size / 16;
+    if (size > *room)
+    {
+        *room = size + size / 16;
+    }
 }
 
 } // namespace
 
 template<class Real>
-const BatchStatus& BatchRound<Real>::plan(SystemsOnDevice<Real>* systems,
-                                          const MeasuredSystems& measured,
-                                          int most,
-                                          bool tangents,
-                                          bool potentials,
-                                          cudaStream_t stream)
+void BatchRound<Real>::plan(SystemsOnDevice<Real>* systems,
+                            const MeasuredSystems& measured,
+                            int most,
+                            bool tangents,
+                            cudaStream_t stream)
 {
-    const SystemArrays arrays = systems->arrays();
     list_.resize(most);
     sums_.resize(most);
-    planSystems<Real>(arrays,
+    planSystems<Real>(systems->arrays(),
                       options_,
                       measured,
                       most,
@@ -39,9 +46,18 @@ const BatchStatus& BatchRound<Real>::plan(SystemsOnDevice<Real>* systems,
                       list_.data(),
                       sums_.data(),
                       stream);
+}
+
+template<class Real>
+const BatchStatus& BatchRound<Real>::read(SystemsOnDevice<Real>* systems,
+                                          bool potentials,
+                                          cudaStream_t stream)
+{
     const auto refuse = [&](const BatchStatus& status)
     { refuseLength(*systems, status.tooLong, stream); };
-    return systems->read(contacts_.data(), potentials, refuse, stream);
+    const BatchStatus& status = systems->read(contacts_.data(), potentials, refuse, stream);
+    mostPhases_               = std::max(mostPhases_, status.phases);
+    return status;
 }
 
 template<class Real>
@@ -72,64 +88,45 @@ void BatchRound<Real>::refuseLength(const SystemsOnDevice<Real>& systems,
 }
 
 template<class Real>
-BatchSums<Real> BatchRound<Real>::makeRoom(SystemsOnDevice<Real>* systems,
-                                           const BatchStatus& status,
-                                           bool virials,
-                                           bool tangents,
-                                           BatchTargets* to,
-                                           BatchTargets* detour)
+void BatchRound<Real>::makeRoom(const BatchStatus& status)
 {
     const BatchSizes& sizes = status.sizes;
+    BatchSizes wanted       = std::exchange(room_, {}); // until all of it is there
+    raise(&wanted.tiles, sizes.tiles);
+    raise(&wanted.columns, sizes.columns);
+    raise(&wanted.phases, sizes.phases);
+    raise(&wanted.factors, sizes.factors);
     for (int kind = 0; kind < BlockKinds; kind++)
     {
-        blocks_[kind].resize(roomFor(sizes.blocks[kind]));
+        raise(&wanted.blocks[kind], sizes.blocks[kind]);
+        blocks_[kind].resize(wanted.blocks[kind]);
     }
-    columns_.resize(roomFor(sizes.columns));
-    totals_.resize(status.listed);
-    ofSlabs_.resize(isSlab() ? status.listed : 0);
-    places_.resize(3 * c_tile * sizes.tiles);
-    tiles_.resize(6 * sizes.tiles);
-    phases_.resize(roomFor(sizes.phases));
-    factors_.resize(roomFor(sizes.factors));
-    contacts_.resize(systems->particles());
-    const auto blocksOf = [&](BlockKind kind) { return static_cast<size_t>(sizes.blocks[kind]); };
-    pairTotals_.resize(blocksOf(OfTargets) * BlockTotals);
-    waveTotals_.resize(blocksOf(OfWeights) * BlockTotals * options_.channels);
-    return { sums_.data(),
-             systems->view(),
-             systems->changes(),
-             options_.coulombConstant,
-             virials,
-             tangents,
-             places_.data(),
-             tiles_.data(),
-             phases_.data(),
-             columns_.data(),
-             factors_.data(),
-             pairTotals_.data(),
-             waveTotals_.data(),
-             { to->forces.data(), detour->forces.data() },
-             { to->potentials.data(), detour->potentials.data() },
-             contacts_.data(),
-             totals_.data(),
-             systems->arrays().slabs,
-             ofSlabs_.data() };
+    columns_.resize(wanted.columns);
+    places_.resize(3 * c_tile * wanted.tiles);
+    tiles_.resize(6 * wanted.tiles);
+    phases_.resize(wanted.phases);
+    factors_.resize(wanted.factors);
+    pairTotals_.resize(static_cast<size_t>(wanted.blocks[OfTargets]) * BlockTotals);
+    waveTotals_.resize(static_cast<size_t>(wanted.blocks[OfWeights]) * BlockTotals
+                       * options_.channels);
+    room_ = wanted;
 }
 
 template<class Real>
 void BatchRound<Real>::launch(const BatchSums<Real>& sums,
-                              const BatchStatus& status,
+                              int most,
+                              BatchStatus* status,
                               cudaStream_t stream)
 {
     const bool hasImages      = options_.boundary != Boundary::Open;
-    const int* const counts   = status.sizes.blocks;
+    const int* const counts   = room_.blocks;
     const auto blocksOf       = [&](BlockKind kind) { return blocks_[kind].data(); };
     BlockPart* const blocks[] = { blocksOf(OfParticles),
                                   blocksOf(OfTargets),
                                   blocksOf(OfFactors),
                                   blocksOf(OfWeights),
                                   blocksOf(OfFields) };
-    fillPlans(sums_.data(), status.listed, columns_.data(), blocks, stream);
+    fillPlans(sums_.data(), status, most, room_, columns_.data(), blocks, stream);
     if (counts[OfTargets] > 0)
     {
         placeParticles(sums, hasImages, blocksOf(OfParticles), counts[OfParticles], stream);
@@ -143,27 +140,51 @@ void BatchRound<Real>::launch(const BatchSums<Real>& sums,
     if (hasImages)
     {
         findPhases(sums, blocksOf(OfParticles), counts[OfParticles], stream);
-        sumFactors(sums, blocksOf(OfFactors), counts[OfFactors], status.phases, stream);
+        sumFactors(sums, blocksOf(OfFactors), counts[OfFactors], mostPhases_, stream);
         weighFactors(sums, blocksOf(OfWeights), counts[OfWeights], stream);
         addFields(sums, blocksOf(OfFields), counts[OfFields], stream);
     }
     if (isSlab())
     {
-        addSlabs(sums, status.listed, stream);
+        addSlabs(sums, most, stream);
     }
-    addTotals(sums, status.listed, stream);
+    addTotals(sums, most, stream);
 }
 
 template<class Real>
 void BatchRound<Real>::compute(SystemsOnDevice<Real>* systems,
-                               const BatchStatus& status,
+                               int most,
                                bool virials,
                                bool tangents,
                                BatchTargets* to,
                                BatchTargets* detour,
                                cudaStream_t stream)
 {
-    launch(makeRoom(systems, status, virials, tangents, to, detour), status, stream);
+    const SystemArrays arrays = systems->arrays();
+    totals_.resize(most);
+    ofSlabs_.resize(isSlab() ? most : 0);
+    contacts_.resize(systems->particles());
+    const BatchSums<Real> sums = { sums_.data(),
+                                   &arrays.status->computed,
+                                   systems->view(),
+                                   systems->changes(),
+                                   options_.coulombConstant,
+                                   virials,
+                                   tangents,
+                                   places_.data(),
+                                   tiles_.data(),
+                                   phases_.data(),
+                                   columns_.data(),
+                                   factors_.data(),
+                                   pairTotals_.data(),
+                                   waveTotals_.data(),
+                                   { to->forces.data(), detour->forces.data() },
+                                   { to->potentials.data(), detour->potentials.data() },
+                                   contacts_.data(),
+                                   totals_.data(),
+                                   arrays.slabs,
+                                   ofSlabs_.data() };
+    launch(sums, most, arrays.status, stream);
 }
 
 template class BatchRound<float>;

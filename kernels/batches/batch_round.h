@@ -25,47 +25,48 @@ class BatchRound
 {
 public:
     explicit BatchRound(const BatchOptions& options) : options_(options) {}
-    /*! \brief Plans sums and waits for what the host has to know of them.
+    /*! \brief Plans sums.
      *  \param[in] measured    systems that have sums with another splitting, too
-     *  \param[in] most        no more systems are left
+     *  \param[in] most        no more systems are left */
+    void plan(SystemsOnDevice<Real>* systems,
+              const MeasuredSystems& measured,
+              int most,
+              bool tangents,
+              cudaStream_t stream);
+    /*! \brief Waits for what the host has to know of the sums that were planned last.
      *  \param[in] potentials  whether those of neutral particles matter where charges are at one place
-     *  \returns how many systems are listed, and more
      *  \throws Error  as SystemsOnDevice::read() */
-    const BatchStatus& plan(SystemsOnDevice<Real>* systems,
-                            const MeasuredSystems& measured,
-                            int most,
-                            bool tangents,
-                            bool potentials,
-                            cudaStream_t stream);
-    /*! \brief Computes forces, potentials and totals of the planned systems.
+    const BatchStatus& read(SystemsOnDevice<Real>* systems, bool potentials, cudaStream_t stream);
+    //! Whether there is room for any sums, as earlier ones have left it.
+    bool hasRoom() const { return room_.blocks[OfParticles] > 0; }
+    //! Makes room for the sums of a status.
+    void makeRoom(const BatchStatus& status);
+    /*! \brief Computes forces, potentials and totals of the planned systems, if there is room for them.
      *
-     *  Forces and potentials of other systems stay as they are.
+     *  If not, they are left. Forces and potentials of other systems stay as they are.
+     *  \param[in] most     as plan()
      *  \param[out] detour  of measured systems with the other splitting */
     void compute(SystemsOnDevice<Real>* systems,
-                 const BatchStatus& status,
+                 int most,
                  bool virials,
                  bool tangents,
                  BatchTargets* to,
                  BatchTargets* detour,
                  cudaStream_t stream);
-    //! Of the systems that were computed, [listed].
+    //! Of the systems that were computed, [BatchStatus::computed].
     const SystemSums* sums() const { return sums_.data(); }
     const SystemTotals* totals() const { return totals_.data(); }
 
 private:
     //! \throws Error  InvalidArgument: the sums of a system are too long
     void refuseLength(const SystemsOnDevice<Real>& systems, int system, cudaStream_t stream) const;
-    BatchSums<Real> makeRoom(SystemsOnDevice<Real>* systems,
-                             const BatchStatus& status,
-                             bool virials,
-                             bool tangents,
-                             BatchTargets* to,
-                             BatchTargets* detour);
-    void launch(const BatchSums<Real>& sums, const BatchStatus& status, cudaStream_t stream);
+    void launch(const BatchSums<Real>& sums, int most, BatchStatus* status, cudaStream_t stream);
 
     bool isSlab() const { return options_.boundary == Boundary::Slab; }
 
     BatchOptions options_;
+    BatchSizes room_ = {}; //!< of the arrays below
+    int mostPhases_  = 0;  //!< of a particle
     DeviceBuffer<int> list_;
     DeviceBuffer<SystemSums> sums_;
     DeviceBuffer<WaveColumn> columns_;

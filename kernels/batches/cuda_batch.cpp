@@ -1,6 +1,10 @@
 /*
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
+
 #include "batch/batch_backend.h"
 #include "batches/batch_round.h"
 #include "runtime/devices.h"
@@ -26,7 +30,11 @@ public:
     void take(const BatchInput<Real>& input, bool potentials, void* stream) override
     {
         const OnDevice device(device_);
-        stream_          = static_cast<cudaStream_t>(stream);
+        stream_ = static_cast<cudaStream_t>(stream);
+        if (last_)
+        {
+            last_->holdBack(stream_); // which may have been another stream
+        }
         wantsPotentials_ = potentials;
         systems_.take(input, stream_);
         makeRoom(&result_);
@@ -69,11 +77,13 @@ public:
         give(energies_, output.energies);
         give(systems_.errors(), output.errors);
         giveResults(output.forces, output.potentials, output.virials);
+        end({ output.energies, output.errors, output.forces, output.potentials, output.virials });
     }
     void give(const BatchTangent<Real>& tangent) override
     {
         const OnDevice device(device_);
         giveResults(tangent.forces, tangent.potentials, tangent.virials);
+        end({ tangent.forces, tangent.potentials, tangent.virials });
     }
 
     int threads() const override { return threads_; }
@@ -93,21 +103,22 @@ private:
     }
 
     /*! \brief Sums of the systems that are left, until their forces tell that these are long enough.
+     *
+     *  Those that there is room for are launched before the host waits.
      *  \param[in] aims  whether forces decide on that
      *  \returns the status then */
     BatchStatus sum(bool virials, bool tangents, bool aims, const MeasuredSystems& measured)
     {
         const SystemArrays arrays = systems_.arrays();
-        const auto planned        = [&](int most)
-        { return round_.plan(&systems_, measured, most, tangents, wantsPotentials_, stream_); };
-        BatchStatus status = planned(arrays.count + measured.atMost(arrays.count));
-        while (status.listed > 0)
+        const auto plan           = [&](int most)
+        { round_.plan(&systems_, measured, most, tangents, stream_); };
+        const auto compute = [&](int most)
         {
-            round_.compute(&systems_, status, virials, tangents, &result_, &detour_, stream_);
+            round_.compute(&systems_, most, virials, tangents, &result_, &detour_, stream_);
             keepTotals(arrays,
                        round_.sums(),
                        round_.totals(),
-                       status.listed,
+                       most,
                        aims,
                        energies_.data(),
                        virials_.data(),
@@ -116,15 +127,30 @@ private:
             {
                 measureErrors(arrays,
                               round_.sums(),
-                              status.listed,
+                              most,
                               result_.forces.data(),
                               detour_.forces.data(),
                               options_.smearing,
                               stream_);
             }
-            status = planned(status.listed);
+            plan(most);
+        };
+        const int most = arrays.count + measured.atMost(arrays.count);
+        plan(most);
+        if (most > 0 && round_.hasRoom())
+        {
+            compute(most);
         }
-        return status;
+        for (;;)
+        {
+            const BatchStatus& status = round_.read(&systems_, wantsPotentials_, stream_);
+            if (status.listed == 0)
+            {
+                return status;
+            }
+            round_.makeRoom(status);
+            compute(status.listed);
+        }
     }
 
     //! Potentials of derivatives of charges, of systems that have no charges: there is nothing else yet.
@@ -166,13 +192,28 @@ private:
         give(result_.forces, &forces_, forces);
         give(result_.potentials, &potentials_, potentials);
         give(virials_, virials);
-        check(cudaStreamSynchronize(stream_), "copying results");
+    }
+
+    //! Waits, unless all results are in device memory.
+    void end(std::initializer_list<const void*> results)
+    {
+        if (!last_)
+        {
+            last_.emplace();
+        }
+        last_->record(stream_);
+        const auto isThere = [](const void* array) { return array == nullptr || isOnDevice(array); };
+        if (!std::all_of(results.begin(), results.end(), isThere))
+        {
+            last_->synchronize();
+        }
     }
 
     BatchOptions options_;
     int device_, threads_;
     cudaStream_t stream_  = nullptr;
     bool wantsPotentials_ = false;
+    std::optional<Event> last_; //!< the end of the last call
     SystemsOnDevice<Real> systems_;
     BatchRound<Real> round_;
     BatchTargets result_,

@@ -5,7 +5,9 @@
  *  \brief Kernels that check, list and plan the systems of a batch.
  *
  *  The host reads a status of fixed size: how much memory and how many blocks the sums have, and
- *  whether something is refused. So its work does not grow with the number of systems.
+ *  whether something is refused. So its work does not grow with the number of systems. Sums are
+ *  launched before it has: they are computed where nothing is refused and the room of earlier calls
+ *  is enough.
  */
 #ifndef FARFIELD_KERNELS_BATCHES_DEVICE_PLAN_H
 #define FARFIELD_KERNELS_BATCHES_DEVICE_PLAN_H
@@ -41,7 +43,8 @@ struct BatchStatus
     int tooHigh;      //!< is a slab that is
     int tooLong;      //!< its sums are
     int contact;      //!< particles are at one place
-    int listed;       //!< systems in the list
+    int listed;       //!< systems in the list, none if something is refused
+    int computed;     //!< of them the sums that there was room for: all or none
     int phases;       //!< of a particle in one of them, along all axes
     BatchSizes sizes; //!< of the systems in the list
     double error;     //!< the largest one that was measured
@@ -114,29 +117,39 @@ void planSystems(const SystemArrays& systems,
                  int* list,
                  SystemSums* sums,
                  cudaStream_t stream);
-/*! \brief Writes columns of waves and parts of blocks.
- *  \param[out] blocks  of each kind */
+/*! \brief Writes columns of waves and parts of blocks, if there is room.
+ *
+ *  Blocks that have no part get c_noPart.
+ *  \param[in,out] status  BatchStatus::computed is written
+ *  \param[in] most        as planSystems()
+ *  \param[in] room        of all arrays
+ *  \param[out] blocks     of each kind */
 void fillPlans(const SystemSums* sums,
-               int count,
+               BatchStatus* status,
+               int most,
+               const BatchSizes& room,
                WaveColumn* columns,
                BlockPart* const (&blocks)[BlockKinds],
                cudaStream_t stream);
 /*! \brief Keeps totals, contacts, and whether sums suffice.
+ *  \param[in] most       an upper bound of BatchStatus::computed
  *  \param[in] aims       whether forces decide on that
  *  \param[out] energies  kJ/mol, [count]
  *  \param[out] virials   kJ/mol, [count][9] */
 void keepTotals(const SystemArrays& systems,
                 const SystemSums* sums,
                 const SystemTotals* totals,
-                int listed,
+                int most,
                 bool aims,
                 double* energies,
                 double* virials,
                 cudaStream_t stream);
-//! BatchStatus::error of listed systems whose sums suffice. \param[in] forces, others  [n][3], kJ/mol/nm
+/*! \brief BatchStatus::error of computed systems whose sums suffice.
+ *  \param[in] most            as keepTotals()
+ *  \param[in] forces, others  [n][3], kJ/mol/nm */
 void measureErrors(const SystemArrays& systems,
                    const SystemSums* sums,
-                   int listed,
+                   int most,
                    const double* forces,
                    const double* others,
                    double smearing,

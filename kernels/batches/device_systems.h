@@ -51,6 +51,8 @@ struct BlockPart
 {
     int system, part;
 };
+//! The part of a block that has nothing to do.
+constexpr BlockPart c_noPart = { -1, -1 };
 
 //! A system whose particles are looked at.
 struct SystemInBox
@@ -158,6 +160,7 @@ template<class Real>
 struct BatchSums
 {
     const SystemSums* systems;
+    const int* computed; //!< how many of them
     BatchParticles<Real> particles;
     BatchChanges<Real> changes;
     double coulombConstant;
@@ -248,12 +251,12 @@ void addFields(const BatchSums<Real>& sums,
                const BlockPart* blocks,
                int count,
                cudaStream_t stream);
-//! Adds what layers of slabs have of each other to forces and potentials of so many systems.
+//! Adds what layers of slabs have of each other to forces and potentials. \param[in] most  systems
 template<class Real>
-void addSlabs(const BatchSums<Real>& sums, int count, cudaStream_t stream);
-//! Totals of so many systems.
+void addSlabs(const BatchSums<Real>& sums, int most, cudaStream_t stream);
+//! Totals of systems. \param[in] most  of them
 template<class Real>
-void addTotals(const BatchSums<Real>& sums, int count, cudaStream_t stream);
+void addTotals(const BatchSums<Real>& sums, int most, cudaStream_t stream);
 //! to[i] = from[i].
 template<class Real>
 void narrow(const double* from, Real* to, size_t count, cudaStream_t stream);

@@ -33,6 +33,10 @@ template<class Real>
 __global__ void findPhasesOf(BatchSums<Real> sums, const BlockPart* blocks)
 {
     const BlockPart block = blocks[blockIdx.x];
+    if (block.system < 0)
+    {
+        return;
+    }
     const SystemSums& s   = sums.systems[block.system];
     const int axis        = static_cast<int>(blockIdx.y);
     const int i           = block.part * c_batchThreads + static_cast<int>(threadIdx.x);
@@ -154,6 +158,10 @@ __global__ void __launch_bounds__(c_factorThreads)
     __shared__ Real charges[c_staged<Real>];
     auto* const staged    = reinterpret_cast<Phase<Real>*>(shared);
     const BlockPart block = blocks[blockIdx.x];
+    if (block.system < 0)
+    {
+        return;
+    }
     const SystemSums& s   = sums.systems[block.system];
     const int channel = static_cast<int>(blockIdx.y), set = static_cast<int>(blockIdx.z);
     const int thread = static_cast<int>(threadIdx.x);
@@ -319,6 +327,10 @@ template<class Real, bool Tangents>
 __global__ void weighFactorsOf(BatchSums<Real> sums, const BlockPart* blocks)
 {
     const BlockPart block      = blocks[blockIdx.x];
+    if (block.system < 0)
+    {
+        return;
+    }
     const SystemSums& s        = sums.systems[block.system];
     const int item             = block.part * c_batchThreads + static_cast<int>(threadIdx.x);
     const int column           = item / (s.range[2] + 1);

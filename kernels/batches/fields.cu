@@ -302,6 +302,10 @@ __global__ void __launch_bounds__(c_fieldWarps* c_tile)
         addFieldsOf(BatchSums<Real> sums, const BlockPart* blocks)
 {
     const BlockPart block = blocks[blockIdx.x];
+    if (block.system < 0)
+    {
+        return;
+    }
     const SystemSums& s   = sums.systems[block.system];
     const int thread      = static_cast<int>(threadIdx.x);
     const int first       = block.part * c_fieldParticles;
@@ -335,6 +339,10 @@ __global__ void __launch_bounds__(c_fieldWarps* c_tile)
 template<class Real>
 __global__ void addTotalsOf(BatchSums<Real> sums)
 {
+    if (static_cast<int>(blockIdx.x) >= *sums.computed)
+    {
+        return;
+    }
     const SystemSums& s = sums.systems[blockIdx.x];
     const int channels  = sums.particles.channels;
     double all[BlockTotals];
@@ -421,11 +429,11 @@ void addFields(const BatchSums<Real>& sums, const BlockPart* blocks, int count, 
 }
 
 template<class Real>
-void addTotals(const BatchSums<Real>& sums, int count, cudaStream_t stream)
+void addTotals(const BatchSums<Real>& sums, int most, cudaStream_t stream)
 {
-    if (count > 0)
+    if (most > 0)
     {
-        addTotalsOf<Real><<<count, c_batchThreads, 0, stream>>>(sums);
+        addTotalsOf<Real><<<most, c_batchThreads, 0, stream>>>(sums);
         checkLaunch("totals of systems");
     }
 }

@@ -104,6 +104,10 @@ __global__ void lookAtSystem(SystemArrays systems,
                              unsigned int* keys,
                              bool refuses)
 {
+    if (systems.status->badInput != c_noSystem)
+    {
+        return;
+    }
     const SystemInBox& s = systems.inBox[blockIdx.x];
     const bool hasImages = systems.hasImages;
     const int channels   = particles.channels;

@@ -385,6 +385,10 @@ __global__ void __launch_bounds__(c_pairWarps* c_tile)
     __shared__ PairBuffer<Real> buffers[c_pairWarps];
     __shared__ double ofWarps[c_pairWarps][BlockTotals];
     const BlockPart block      = blocks[blockIdx.x];
+    if (block.system < 0)
+    {
+        return;
+    }
     const SystemSums& s        = sums.systems[block.system];
     const int warp             = static_cast<int>(threadIdx.x) / c_tile;
     const int lane             = static_cast<int>(threadIdx.x) % c_tile;

@@ -16,6 +16,10 @@ template<class Real, class Place>
 __global__ void placeParticlesOf(BatchSums<Real> sums, const BlockPart* blocks)
 {
     const BlockPart block = blocks[blockIdx.x];
+    if (block.system < 0)
+    {
+        return;
+    }
     const SystemSums& s   = sums.systems[block.system];
     const int slot        = block.part * c_batchThreads + static_cast<int>(threadIdx.x);
     const int lane        = static_cast<int>(threadIdx.x) % c_tile;

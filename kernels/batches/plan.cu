@@ -36,13 +36,21 @@ struct Share
     int first, last;
 };
 
+//! Whether something is refused: nothing is to be computed then.
+__device__ __forceinline__ bool isRefused(const BatchStatus& status)
+{
+    return min(min(min(status.badInput, status.badParticle), min(status.badError, status.tooHigh)),
+               status.tooLong)
+           != c_noSystem;
+}
+
 //! One block. First those that are measured, as ~system: their sums are longer. Then all.
 __global__ void __launch_bounds__(c_listThreads)
         listSystemsOf(SystemArrays systems, MeasuredSystems measured, int* list)
 {
     using Scan = cub::BlockScan<int2, c_listThreads>;
     __shared__ typename Scan::TempStorage space;
-    const Share share(systems.count);
+    const Share share(isRefused(*systems.status) ? 0 : systems.count);
     const auto isLeft     = [&](int s) { return systems.isLeft[s] != 0; };
     const auto isMeasured = [&](int s) { return isLeft(s) && measured.has(s); };
     int2 own              = { 0, 0 };
@@ -329,12 +337,42 @@ struct BlockLists
     BlockPart* of[BlockKinds];
 };
 
-//! A warp a system.
-__global__ void
-fillPlansOf(const SystemSums* sums, int count, WaveColumn* columns, BlockLists blocks)
+//! Whether there is room for sums.
+__device__ bool fitsInto(const BatchSizes& room, const BatchSizes& sizes)
 {
-    const int index = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / c_tile);
-    const int lane  = static_cast<int>(threadIdx.x) % c_tile;
+    bool fits = sizes.tiles <= room.tiles && sizes.columns <= room.columns
+                && sizes.phases <= room.phases && sizes.factors <= room.factors;
+    for (int kind = 0; kind < BlockKinds; kind++)
+    {
+        fits = fits && sizes.blocks[kind] <= room.blocks[kind];
+    }
+    return fits;
+}
+
+//! A warp a system.
+__global__ void fillPlansOf(const SystemSums* sums,
+                            BatchStatus* status,
+                            BatchSizes room,
+                            WaveColumn* columns,
+                            BlockLists blocks)
+{
+    const int thread = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+    const int index  = thread / c_tile;
+    const int lane   = static_cast<int>(threadIdx.x) % c_tile;
+    const bool fits  = !isRefused(*status) && fitsInto(room, status->sizes);
+    const int count  = fits ? status->listed : 0;
+    if (thread == 0)
+    {
+        status->computed = count;
+    }
+    for (int kind = 0; kind < BlockKinds; kind++)
+    {
+        for (int part = (fits ? status->sizes.blocks[kind] : 0) + thread; part < room.blocks[kind];
+             part += static_cast<int>(gridDim.x * blockDim.x))
+        {
+            blocks.of[kind][part] = c_noPart;
+        }
+    }
     if (index >= count)
     {
         return;
@@ -384,17 +422,19 @@ void planSystems(const SystemArrays& systems,
 }
 
 void fillPlans(const SystemSums* sums,
-               int count,
+               BatchStatus* status,
+               int most,
+               const BatchSizes& room,
                WaveColumn* columns,
                BlockPart* const (&blocks)[BlockKinds],
                cudaStream_t stream)
 {
     BlockLists lists;
     std::copy_n(blocks, static_cast<int>(BlockKinds), lists.of);
-    fillPlansOf<<<blocksFor(static_cast<long long>(count) * c_tile, c_batchThreads),
+    fillPlansOf<<<blocksFor(static_cast<long long>(most) * c_tile, c_batchThreads),
                   c_batchThreads,
                   0,
-                  stream>>>(sums, count, columns, lists);
+                  stream>>>(sums, status, room, columns, lists);
     checkLaunch("writing plans");
 }
 

@@ -55,6 +55,10 @@ __device__ SlabMoments sumOfBlock(const SlabMoments& own)
 template<class Real>
 __global__ void boxSlabsOf(SystemArrays systems, BatchParticles<Real> particles, double accuracy)
 {
+    if (systems.status->badInput != c_noSystem)
+    {
+        return;
+    }
     const size_t system       = blockIdx.x;
     const double* const given = systems.given + 9 * system;
     SystemInBox& in           = systems.inBox[system];
@@ -92,10 +96,14 @@ __global__ void boxSlabsOf(SystemArrays systems, BatchParticles<Real> particles,
     }
 }
 
-//! A block a system of the list.
+//! A block a system.
 template<class Real>
 __global__ void addSlabsOf(BatchSums<Real> sums)
 {
+    if (static_cast<int>(blockIdx.x) >= *sums.computed)
+    {
+        return;
+    }
     const SystemSums& s     = sums.systems[blockIdx.x];
     const SlabBox& slab     = sums.slabs[s.system];
     const double* const n   = slab.normal;
@@ -187,11 +195,11 @@ void boxSlabs(const SystemArrays& systems,
 }
 
 template<class Real>
-void addSlabs(const BatchSums<Real>& sums, int count, cudaStream_t stream)
+void addSlabs(const BatchSums<Real>& sums, int most, cudaStream_t stream)
 {
-    if (count > 0)
+    if (most > 0)
     {
-        addSlabsOf<Real><<<count, c_batchThreads, 0, stream>>>(sums);
+        addSlabsOf<Real><<<most, c_batchThreads, 0, stream>>>(sums);
         checkLaunch("layers of slabs");
     }
 }

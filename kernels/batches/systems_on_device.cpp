@@ -3,6 +3,7 @@
  */
 #include "batches/systems_on_device.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "batch/batch_check.h"
@@ -77,17 +78,39 @@ void SystemsOnDevice<Real>::take(const BatchInput<Real>& input, cudaStream_t str
     errors_.resize(systems);
     contacts_.resize(systems);
     takeSystems(arrays(), stream);
-    wait(stream);
-    if (read_.data()->badInput != c_noSystem)
-    {
-        refuseInput(stream);
-    }
-    particles_ = read_.data()->particles;
-    largest_   = read_.data()->largest;
+    count(input.offsets, stream);
     farfield::take(&x_, input.x, 3 * particles_, stream);
     farfield::take(&q_, input.q, particles_ * options_.channels, stream);
     errors_.clear(stream);
     look(true, stream);
+}
+
+template<class Real>
+void SystemsOnDevice<Real>::count(const int* offsets, cudaStream_t stream)
+{
+    particles_ = 0;
+    largest_   = 0;
+    if (count_ == 0)
+    {
+        return;
+    }
+    if (isOnDevice(offsets))
+    {
+        wait(stream);
+        if (read_.data()->badInput != c_noSystem)
+        {
+            refuseInput(stream);
+        }
+        particles_ = read_.data()->particles;
+        largest_   = read_.data()->largest;
+        return;
+    }
+    checkOffsets(offsets, count_);
+    particles_ = offsets[count_];
+    for (int s = 0; s < count_; s++)
+    {
+        largest_ = std::max(largest_, offsets[s + 1] - offsets[s]);
+    }
 }
 
 template<class Real>

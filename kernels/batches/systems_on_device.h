@@ -24,7 +24,7 @@ class SystemsOnDevice
 public:
     explicit SystemsOnDevice(const BatchOptions& options) : options_(options) {}
     /*! \brief Takes systems and looks at them.
-     *  \throws Error  as BatchBackend::take(), but what particles have comes out by read() */
+     *  \throws Error  as BatchBackend::take(), but what boxes and particles have comes out by read() */
     void take(const BatchInput<Real>& input, cudaStream_t stream);
     //! Takes a direction.
     void takeDirection(const BatchDirection<Real>& direction, cudaStream_t stream);
@@ -36,8 +36,8 @@ public:
      *  \param[in] touches     see BatchSums::contacts
      *  \param[in] potentials  whether those of neutral particles matter
      *  \param[in] refuseLength  throws what is wrong with the sums that are too long
-     *  \throws Error  InvalidArgument: particles, errors or sums are refused, or charges are at one
-     *                 place */
+     *  \throws Error  InvalidArgument: boxes, particles, errors or sums are refused, or charges are at
+     *                 one place */
     template<class RefuseLength>
     const BatchStatus& read(const char* touches,
                             bool potentials,
@@ -46,6 +46,10 @@ public:
     {
         wait(stream);
         const BatchStatus& status = *read_.data();
+        if (status.badInput != c_noSystem)
+        {
+            refuseInput(stream);
+        }
         if (status.badParticle != c_noSystem)
         {
             refuseParticles(stream);
@@ -93,6 +97,8 @@ public:
 private:
     //! Copies the status, and waits.
     void wait(cudaStream_t stream);
+    //! How many particles there are. The host waits for offsets in device memory.
+    void count(const int* offsets, cudaStream_t stream);
     //! \throws Error  InvalidArgument: offsets or boxes make no sense
     void refuseInput(cudaStream_t stream) const;
     void refuseParticles(cudaStream_t stream) const;

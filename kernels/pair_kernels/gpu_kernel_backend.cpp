@@ -36,15 +36,6 @@ KernelUnitCosts unitCosts(double accuracy)
     return { { 28, 24, 45 }, perExchange, 6, 20, 8, 78, 600, c_together, c_perLevel };
 }
 
-//! Whether an array is in the memory of a device, or of any.
-bool isOnDevice(const void* array, int device = -1)
-{
-    cudaPointerAttributes attributes = {};
-    check(cudaPointerGetAttributes(&attributes, array), "looking at an array");
-    return (attributes.type == cudaMemoryTypeDevice && (device < 0 || attributes.device == device))
-           || attributes.type == cudaMemoryTypeManaged;
-}
-
 //! An array of the caller, in both memories where it is needed there.
 template<class T>
 class BothMemories

@@ -64,6 +64,15 @@ void copyAsync(T* to, const T* from, size_t count, cudaStream_t stream, const ch
     }
 }
 
+//! Whether an array is in the memory of a device, or of any.
+inline bool isOnDevice(const void* array, int device = -1)
+{
+    cudaPointerAttributes attributes = {};
+    check(cudaPointerGetAttributes(&attributes, array), "looking at an array");
+    return (attributes.type == cudaMemoryTypeDevice && (device < 0 || attributes.device == device))
+           || attributes.type == cudaMemoryTypeManaged;
+}
+
 //! Whether a stream is being recorded into a graph, where nothing may wait.
 inline bool isCapturing(cudaStream_t stream)
 {

@@ -192,7 +192,10 @@ public:
     Batch(Batch&&) noexcept;
     Batch& operator=(Batch&&) noexcept;
 
-    /*! \brief Computes what output has arrays for; returns when it is there.
+    /*! \brief Computes what output has arrays for.
+     *
+     *  Returns when it is there, or, if all of it is in the memory of a GPU, when it will be there in
+     *  order with the stream. The host waits for the GPU once in most calls with offsets on the host.
      *  \param[in]  input   the systems
      *  \param[out] output  what is computed
      *  \param[in]  stream  cudaStream_t of the GPU, or null for its default stream: the call is in order
