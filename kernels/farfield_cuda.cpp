@@ -123,7 +123,7 @@ std::vector<StageTime> measureStages(Solver<Real>& solver,
                                                 const Outputs<Real>&);                             \
     template FARFIELD_EXPORT decltype(wait<Real>) wait<Real>;                                      \
     template FARFIELD_EXPORT decltype(setCharges<Real>) setCharges<Real>;                          \
-    template FARFIELD_EXPORT decltype(mustRecordAgain<Real>) mustRecordAgain<Real>;                \
+    template FARFIELD_EXPORT bool mustRecordAgain(const CoulombSolver<Real>&);                     \
     template FARFIELD_EXPORT decltype(mayUpdateGraphs<Real>) mayUpdateGraphs<Real>;                \
     template FARFIELD_EXPORT decltype(evaluateTangent<Real>) evaluateTangent<Real>;                \
     template FARFIELD_EXPORT decltype(evaluateAt<Real>) evaluateAt<Real>;                          \

@@ -107,6 +107,11 @@ public:
         options_(kernelOptions(options, run)),
         ofTypes_(mtop, run.dispersionRule.value())
     {
+        for (int set = 0; set < ofTypes_.numSets(); set++)
+        {
+            // Dispersion attracts: its energy has the other sign than that of charges
+            factors_.push_back(-ofTypes_.sign(set));
+        }
         try
         {
             sum_.emplace(farfield::Kernel::inversePower(6), options_);
@@ -121,20 +126,22 @@ public:
     int numSites() const { return static_cast<int>(sites_.size()); }
     //! Collects atoms with dispersion, and which of their pairs are excluded
     void collectSites();
-    //! The force on a site: of each set, its charge times the gradient of the potential
+    //! Local atoms of the sites
+    const std::vector<int>& atoms() const { return local_.empty() ? sites_ : local_; }
+    //! The force on a site: of each set, its factor times its charge times the field
     RVec force(int site) const
     {
         RVec sum = { 0, 0, 0 };
         for (int set = 0; set < ofTypes_.numSets(); set++)
         {
             const int  k = site * ofTypes_.numSets() + set;
-            const real c = ofTypes_.sign(set) * charges_[k];
-            sum -= c * RVec(fields_[DIM * k], fields_[DIM * k + 1], fields_[DIM * k + 2]);
+            const real c = static_cast<real>(factors_[set]) * charges_[k];
+            sum += c * RVec(fields_[DIM * k], fields_[DIM * k + 1], fields_[DIM * k + 2]);
         }
         return sum;
     }
-    //! Says what was chosen, where that is new
-    void              logSetup();
+    //! Energy and virial, of what was computed last
+    farfield::Totals  totals(bool wantsVirial) const;
     [[noreturn]] void rethrow(const farfield::Error& error, const std::string& when) const
     {
         rethrowFarfieldError(error, when, run_.device.option);
@@ -146,6 +153,8 @@ public:
 
     const farfield::KernelOptions options_;
     const DispersionCharges       ofTypes_;
+    //! Of energies, forces and virials of the sets
+    std::vector<double> factors_;
 
     //! Global atoms with dispersion
     std::vector<int> sites_;
@@ -227,41 +236,65 @@ void FarfieldDispersion::Impl::collectSites()
     virials_ = std::make_unique<double[][DIM][DIM]>(ofTypes_.numSets());
 }
 
-void FarfieldDispersion::Impl::logSetup()
+farfield::Totals FarfieldDispersion::Impl::totals(const bool wantsVirial) const
 {
-    const farfield::KernelSetup setup   = sum_->setup();
-    const bool                  isWorse = setup.measuredError > options_.accuracy
-                         && setup.measuredError != loggedSetup_.measuredError;
-    if (!isWorse && setup.degree == loggedSetup_.degree && setup.directRange == loggedSetup_.directRange
-        && setup.levels == loggedSetup_.levels && std::abs(setup.cell / loggedSetup_.cell - 1) < 0.1)
+    farfield::Totals totals;
+    const int        numSets = ofTypes_.numSets();
+    for (size_t k = 0; k < charges_.size(); k++)
     {
-        return;
+        totals.energy += 0.5 * factors_[k % numSets] * charges_[k] * static_cast<double>(potentials_[k]);
     }
-    loggedSetup_   = setup;
-    double squares = 0;
-    for (int i = 0; i < numSites(); i++)
+    for (int set = 0; set < numSets && wantsVirial; set++)
     {
-        squares += force(i).norm2();
+        for (int i = 0; i < DIM; i++)
+        {
+            for (int k = 0; k < DIM; k++)
+            {
+                totals.virial[i][k] += factors_[set] * virials_[set][i][k];
+            }
+        }
     }
-    GMX_LOG(logger_.info)
+    return totals;
+}
+
+bool FarfieldDispersion::hasNewSetup() const
+{
+    const farfield::KernelSetup setup   = impl_->sum_->setup();
+    const farfield::KernelSetup logged  = impl_->loggedSetup_;
+    const bool                  isWorse = setup.measuredError > impl_->options_.accuracy
+                         && setup.measuredError != logged.measuredError;
+    return isWorse || setup.degree != logged.degree || setup.directRange != logged.directRange
+           || setup.levels != logged.levels || !(std::abs(setup.cell / logged.cell - 1) < 0.1);
+}
+
+void FarfieldDispersion::logSetup(const ArrayRef<const RVec> forces)
+{
+    const farfield::KernelSetup setup = impl_->sum_->setup();
+    impl_->loggedSetup_               = setup;
+    double squares                    = 0;
+    for (const RVec& force : forces)
+    {
+        squares += force.norm2();
+    }
+    GMX_LOG(impl_->logger_.info)
             .asParagraph()
             .appendTextFormatted(
                     "FMM dispersion (farfield): %d sites on the %s, polynomials of degree %d\n"
                     "  C6 beyond rvdw        %s, %.1g off the topology\n"
                     "  leaf cells            %.3f nm, direct range %d\n"
                     "  error of the forces   %.1e of their RMS value, %.4g kJ/mol/nm (wanted %.1e)",
-                    numSites(),
+                    impl_->numSites(),
                     setup.device == farfield::Device::Gpu ? "GPU" : "CPU",
                     setup.degree,
-                    run_.dispersionRule == LongRangeVdW::Geom
+                    impl_->run_.dispersionRule == LongRangeVdW::Geom
                             ? "of the geometric rule"
-                            : formatString("by %d sets of charges", ofTypes_.numSets()).c_str(),
-                    ofTypes_.largestDifference(),
+                            : formatString("by %d sets of charges", impl_->ofTypes_.numSets()).c_str(),
+                    impl_->ofTypes_.largestDifference(),
                     setup.cell,
                     setup.directRange,
                     setup.measuredError,
-                    std::sqrt(squares / std::max(numSites(), 1)),
-                    options_.accuracy);
+                    std::sqrt(squares / std::max(impl_->numSites(), 1)),
+                    impl_->options_.accuracy);
 }
 
 FarfieldDispersion::FarfieldDispersion(const FarfieldOptions& options,
@@ -308,7 +341,7 @@ void FarfieldDispersion::calculateForces(const ForceProviderInput& forceProvider
 {
     GMX_RELEASE_ASSERT(forceProviderInput.stepWork_ != nullptr, "mdrun tells what a step computes");
     const StepWorkload&     stepWork   = *forceProviderInput.stepWork_;
-    const std::vector<int>& local      = impl_->local_.empty() ? impl_->sites_ : impl_->local_;
+    const std::vector<int>& local      = impl_->atoms();
     const int               numSites   = impl_->numSites();
     const int gmx_unused    numThreads = gmx_omp_nthreads_get(ModuleMultiThread::Default);
     if (numSites == 0)
@@ -327,12 +360,11 @@ void FarfieldDispersion::calculateForces(const ForceProviderInput& forceProvider
     const BoxRows                box = BoxRows::fromMatrix(forceProviderInput.box_);
     farfield::KernelInput<real>  input;
     farfield::KernelOutput<real> output;
-    const DispersionCharges&     ofTypes = impl_->ofTypes_;
-    input.x                              = impl_->x_.data();
-    input.q                              = impl_->charges_.data();
-    input.n                              = numSites;
-    input.sets                           = ofTypes.numSets();
-    input.box         = impl_->run_.boundary == farfield::Boundary::Open ? nullptr : box.rows;
+    input.x           = impl_->x_.data();
+    input.q           = impl_->charges_.data();
+    input.n           = numSites;
+    input.sets        = impl_->ofTypes_.numSets();
+    input.box         = isPeriodic() ? box.rows : nullptr;
     output.potentials = impl_->potentials_.data();
     output.fields     = impl_->fields_.data();
     output.virials    = stepWork.computeVirial ? impl_->virials_.get() : nullptr;
@@ -342,44 +374,67 @@ void FarfieldDispersion::calculateForces(const ForceProviderInput& forceProvider
     }
     catch (const farfield::Error& error)
     {
-        impl_->rethrow(error,
-                       "cannot compute dispersion at step " + std::to_string(forceProviderInput.step_));
+        rethrow(error, forceProviderInput.step_);
     }
-    impl_->logSetup();
-
-    ForceWithVirial& forceWithVirial = forceProviderOutput->forceWithVirial_;
+    std::vector<RVec> forces(numSites);
+    ForceWithVirial&  forceWithVirial = forceProviderOutput->forceWithVirial_;
     for (int i = 0; i < numSites; i++)
     {
-        forceWithVirial.force_[local[i]] += impl_->force(i);
+        forces[i] = impl_->force(i);
+        forceWithVirial.force_[local[i]] += forces[i];
     }
-    // Dispersion attracts: energies and virials have the other sign than those of charges
-    double energy = 0;
-    matrix virial = { { 0 } };
-    for (int set = 0; set < ofTypes.numSets(); set++)
+    if (hasNewSetup())
     {
-        double products = 0;
-        for (int i = 0; i < numSites; i++)
-        {
-            const int k = i * ofTypes.numSets() + set;
-            products += impl_->charges_[k] * static_cast<double>(impl_->potentials_[k]);
-        }
-        energy -= 0.5 * ofTypes.sign(set) * products;
-        for (int i = 0; i < DIM && stepWork.computeVirial; i++)
-        {
-            for (int k = 0; k < DIM; k++)
-            {
-                virial[i][k] -= ofTypes.sign(set) * impl_->virials_[set][i][k];
-            }
-        }
+        logSetup(forces);
     }
+    addTotals(
+            impl_->totals(stepWork.computeVirial), stepWork, &forceWithVirial, &forceProviderOutput->enerd_);
+}
+
+bool FarfieldDispersion::isOnGpu() const
+{
+    return impl_->sum_->setup().device == farfield::Device::Gpu;
+}
+
+bool FarfieldDispersion::isPeriodic() const
+{
+    return impl_->run_.boundary != farfield::Boundary::Open;
+}
+
+farfield::KernelSum<real>& FarfieldDispersion::sum()
+{
+    return *impl_->sum_;
+}
+
+farfield::KernelSites<real> FarfieldDispersion::sites() const
+{
+    farfield::KernelSites<real> sites;
+    sites.atoms   = impl_->atoms().data();
+    sites.q       = impl_->charges_.data();
+    sites.factors = impl_->factors_.data();
+    sites.n       = impl_->numSites();
+    sites.sets    = impl_->ofTypes_.numSets();
+    return sites;
+}
+
+void FarfieldDispersion::addTotals(const farfield::Totals& totals,
+                                   const StepWorkload&     stepWork,
+                                   ForceWithVirial*        forceWithVirial,
+                                   gmx_enerdata_t*         enerd) const
+{
     if (stepWork.computeEnergy)
     {
-        forceProviderOutput->enerd_.term[InteractionFunction::LennardJonesReciprocalSpace] += energy;
+        enerd->term[InteractionFunction::LennardJonesReciprocalSpace] += totals.energy;
     }
     if (stepWork.computeVirial)
     {
-        forceWithVirial.addVirialContribution(virial);
+        addVirial(totals, forceWithVirial);
     }
+}
+
+void FarfieldDispersion::rethrow(const farfield::Error& error, const int64_t step) const
+{
+    impl_->rethrow(error, "cannot compute dispersion at step " + std::to_string(step));
 }
 
 std::vector<double> FarfieldDispersion::state() const

@@ -40,24 +40,35 @@
 #ifndef GMX_FMM_FARFIELDDISPERSION_H
 #define GMX_FMM_FARFIELDDISPERSION_H
 
+#include <cstdint>
+
 #include <memory>
 #include <vector>
 
-#include "gromacs/mdtypes/iforceprovider.h"
+#include <farfield/farfield_kernels.h>
 
+#include "gromacs/mdtypes/iforceprovider.h"
+#include "gromacs/utility/real.h"
+
+struct gmx_enerdata_t;
 struct gmx_mtop_t;
 
 namespace gmx
 {
 
+template<typename>
+class ArrayRef;
+class ForceWithVirial;
 class MDLogger;
+class StepWorkload;
 struct FarfieldOptions;
 struct FarfieldRun;
 struct MDModulesAtomsRedistributedSignal;
 
 /*! \brief Computes -C6/r^6 of all pairs at any distance but excluded ones, with farfield::KernelSum.
  *
- * C6 is that of DispersionCharges. Pair kernels have the rest of the interaction.
+ * C6 is that of DispersionCharges. Pair kernels have the rest of the interaction. A run computes it
+ * by calculateForces(), or where coordinates and forces are on the device by FarfieldOnDevice.
  */
 class FarfieldDispersion final : public IForceProvider
 {
@@ -81,6 +92,28 @@ public:
     //! Adds forces, and the energy and the virial at the steps that compute them.
     void calculateForces(const ForceProviderInput& forceProviderInput,
                          ForceProviderOutput*      forceProviderOutput) override;
+
+    //! \name For coordinates and forces on the device
+    //!@{
+    //! Whether the sums are computed on a GPU
+    bool isOnGpu() const;
+    //! Whether the box is periodic
+    bool                       isPeriodic() const;
+    farfield::KernelSum<real>& sum();
+    //! Local atoms with dispersion
+    farfield::KernelSites<real> sites() const;
+    //! Whether logSetup() has something new to say
+    bool hasNewSetup() const;
+    //! Says what was chosen. \param[in] forces  of dispersion
+    void logSetup(ArrayRef<const RVec> forces);
+    //! Adds the energy and the virial at the steps that compute them
+    void addTotals(const farfield::Totals& totals,
+                   const StepWorkload&     stepWork,
+                   ForceWithVirial*        forceWithVirial,
+                   gmx_enerdata_t*         enerd) const;
+    //! Throws the GROMACS exception for an error of step \p step
+    [[noreturn]] void rethrow(const farfield::Error& error, int64_t step) const;
+    //!@}
 
     //! What was chosen at run time, for the checkpoint
     std::vector<double> state() const;

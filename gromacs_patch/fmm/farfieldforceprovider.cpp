@@ -63,6 +63,7 @@
 #include "gromacs/utility/logger.h"
 #include "gromacs/utility/stringutil.h"
 
+#include "farfielddispersion.h"
 #include "farfieldondevice.h"
 #include "farfieldreference.h"
 #include "farfieldreport.h"
@@ -96,15 +97,7 @@ void addTotals(const farfield::Totals& totals,
     enerd->dvdl_lin[FreeEnergyPerturbationCouplingType::Coul] += totals.dEnergyDLambda;
     if (stepWork.computeVirial)
     {
-        matrix virial;
-        for (int i = 0; i < DIM; i++)
-        {
-            for (int j = 0; j < DIM; j++)
-            {
-                virial[i][j] = totals.virial[i][j];
-            }
-        }
-        forceWithVirial->addVirialContribution(virial);
+        addVirial(totals, forceWithVirial);
     }
 }
 
@@ -154,6 +147,8 @@ public:
 
     //! Set when coordinates and forces stay on the device
     std::unique_ptr<FarfieldOnDevice> device_;
+    //! Set when dispersion is computed there, too
+    FarfieldDispersion* dispersion_ = nullptr;
     //! Where coordinates and forces are, for the log
     std::string dataPath_;
     //! Box, step and lambda of the last launch on the device, and the step also of replays known of
@@ -248,11 +243,22 @@ FarfieldForceProvider::FarfieldForceProvider(const FarfieldOptions& options,
 
 FarfieldForceProvider::~FarfieldForceProvider() = default;
 
+farfield::Device FarfieldForceProvider::device() const
+{
+    return impl_->fmm_.solver().setup().device;
+}
+
+void FarfieldForceProvider::addDispersion(FarfieldDispersion* dispersion)
+{
+    impl_->dispersion_ = dispersion;
+    impl_->device_->addDispersion(dispersion);
+}
+
 bool FarfieldForceProvider::useDevice(const DeviceContext* deviceContext,
                                       const std::string&   obstacle,
                                       const std::string&   updateOnHost)
 {
-    if (impl_->fmm_.solver().setup().device != farfield::Device::Gpu || impl_->reference_)
+    if (device() != farfield::Device::Gpu || impl_->reference_)
     {
         return false;
     }
@@ -407,6 +413,7 @@ void FarfieldForceProvider::launch(const matrix               box,
     {
         impl_->device_->launch(impl_->launchedBox_.rows,
                                impl_->fmm_.request(step, stepWork, impl_->launchedLambda_),
+                               step,
                                !stepWork.useGpuFBufferOps,
                                xReadyOnDevice);
     }
@@ -433,6 +440,10 @@ void FarfieldForceProvider::waitAndReduce(const StepWorkload& stepWork,
         }
     }
     addTotals(totals, stepWork, forceWithVirial, enerd);
+    if (impl_->dispersion_ != nullptr)
+    {
+        impl_->dispersion_->addTotals(impl_->device_->dispersionTotals(), stepWork, forceWithVirial, enerd);
+    }
 }
 
 std::vector<double> FarfieldForceProvider::state() const

@@ -52,9 +52,15 @@
 class DeviceContext;
 struct gmx_mtop_t;
 
+namespace farfield
+{
+enum class Device;
+}
+
 namespace gmx
 {
 
+class FarfieldDispersion;
 class MDLogger;
 struct MDModulesAtomsRedistributedSignal;
 
@@ -93,6 +99,12 @@ public:
     bool useDevice(const DeviceContext* deviceContext,
                    const std::string&   obstacle,
                    const std::string&   updateOnHost);
+
+    //! Where the solver works.
+    farfield::Device device() const;
+
+    //! Computes dispersion with coordinates and forces on the device, after useDevice(); it must outlive this object.
+    void addDispersion(FarfieldDispersion* dispersion);
 
     /*! \brief Hands charges and exclusions of the local atoms to the solver.
      *

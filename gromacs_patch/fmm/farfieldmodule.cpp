@@ -514,13 +514,26 @@ bool FarfieldModule::initForceProviders(ForceProviders* forceProviders)
     const SimulationWorkload* simulationWork = impl_->simulationWork_;
     impl_->provider_                         = std::make_unique<FarfieldForceProvider>(
             impl_->options_.farfieldOptions(), *impl_->mtop_, *impl_->logger_, impl_->run_);
+    if (impl_->run_.dispersionRule.has_value())
+    {
+        FarfieldRun run    = impl_->run_;
+        run.device.device  = impl_->provider_->device();
+        impl_->dispersion_ = std::make_unique<FarfieldDispersion>(
+                impl_->options_.farfieldOptions(), *impl_->mtop_, *impl_->logger_, run);
+    }
+    bool isDispersionOnDevice = false;
     if (impl_->provider_->useDevice(
                 impl_->deviceStreamManager_ ? &impl_->deviceStreamManager_->context() : nullptr,
                 obstacleToDevice(simulationWork),
                 reasonForUpdateOnHost(simulationWork, *impl_->mtop_)))
     {
         forceProviders->deviceForceProvider = impl_->provider_.get();
-        std::string obstacle                = impl_->provider_->obstacleToGraphs();
+        isDispersionOnDevice                = impl_->dispersion_ && impl_->dispersion_->isOnGpu();
+        if (isDispersionOnDevice)
+        {
+            impl_->provider_->addDispersion(impl_->dispersion_.get());
+        }
+        std::string obstacle = impl_->provider_->obstacleToGraphs();
         if (obstacle.empty() && !simulationWork->useMdGpuGraph)
         {
             obstacle =
@@ -544,10 +557,8 @@ bool FarfieldModule::initForceProviders(ForceProviders* forceProviders)
     {
         forceProviders->addForceProvider(impl_->provider_.get(), c_cycleCounterName);
     }
-    if (impl_->run_.dispersionRule.has_value())
+    if (impl_->dispersion_ && !isDispersionOnDevice)
     {
-        impl_->dispersion_ = std::make_unique<FarfieldDispersion>(
-                impl_->options_.farfieldOptions(), *impl_->mtop_, *impl_->logger_, impl_->run_);
         forceProviders->addForceProvider(impl_->dispersion_.get(), c_dispersionCounterName);
     }
     return true;

@@ -51,6 +51,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <farfield/farfield_cuda.h>
 #if GMX_FARFIELD_NCCL
@@ -68,6 +69,7 @@
 #include "gromacs/utility/gmxmpi.h"
 #include "gromacs/utility/mpiinfo.h"
 
+#include "farfielddispersion.h"
 #include "farfieldranks.h"
 #include "farfieldrun.h"
 
@@ -163,6 +165,17 @@ public:
 
     farfield::CoulombSolver<real>& solver() const { return ranks_.solver(); }
 
+    //! Puts dispersion beside the stream, and returns the energy and the virial of a step that computes them
+    farfield::Totals enqueueDispersion(const double box[DIM][DIM], const farfield::KernelRequest& request)
+    {
+        return farfield::enqueue(
+                dispersion_->sum(), x_, dispersion_->isPeriodic() ? box : nullptr, request, stream_.stream());
+    }
+    //! The same at a step
+    void launchDispersion(const double box[DIM][DIM], const farfield::Request& request, int64_t step);
+    //! Says what was chosen
+    void logDispersion();
+
     FarfieldRanks& ranks_;
     //! The forces are what a step waits for: FMM goes before non-bonded interactions
     DeviceStream stream_;
@@ -173,6 +186,12 @@ public:
     bool mayHaveJumped_ = true;
     //! Whether a step that GROMACS has given its graphs up for was launched, not replayed
     bool ranUnrecorded_ = false;
+
+    //! Set when dispersion is computed, too
+    FarfieldDispersion* dispersion_ = nullptr;
+    farfield::Totals    dispersionTotals_;
+    //! The step of its last launch, -1 for none
+    int64_t dispersionStep_ = -1;
 
     int numAtoms_ = 0;
     //! Coordinates, owned by StatePropagatorDataGpu
@@ -193,6 +212,50 @@ FarfieldOnDevice::~FarfieldOnDevice() = default;
 bool FarfieldOnDevice::isCompiled()
 {
     return true;
+}
+
+void FarfieldOnDevice::addDispersion(FarfieldDispersion* dispersion)
+{
+    impl_->dispersion_ = dispersion;
+}
+
+void FarfieldOnDevice::Impl::launchDispersion(const double             box[DIM][DIM],
+                                              const farfield::Request& request,
+                                              const int64_t            step)
+{
+    farfield::KernelRequest own;
+    own.energy = request.energy;
+    own.virial = request.virial;
+    // Replays of graphs are not told of
+    constexpr int64_t c_most = 1 << 20;
+    const int64_t     passed = step - std::exchange(dispersionStep_, step);
+    own.evaluations          = static_cast<int>(std::clamp<int64_t>(passed, 1, c_most));
+    try
+    {
+        dispersionTotals_ = enqueueDispersion(box, own);
+        if (dispersion_->hasNewSetup())
+        {
+            logDispersion();
+        }
+    }
+    catch (const farfield::Error& error)
+    {
+        dispersion_->rethrow(error, step);
+    }
+}
+
+void FarfieldOnDevice::Impl::logDispersion()
+{
+    std::vector<RVec> forces(numAtoms_);
+    void*             memory = nullptr;
+    check(cudaMalloc(&memory, size()), "allocating memory for forces");
+    check(cudaMemsetAsync(memory, 0, size(), stream_.stream()), "clearing forces");
+    farfield::addForces(dispersion_->sum(), static_cast<real*>(memory), stream_.stream());
+    check(cudaMemcpyAsync(forces.data(), memory, size(), cudaMemcpyDeviceToHost, stream_.stream()),
+          "copying forces");
+    check(cudaStreamSynchronize(stream_.stream()), "waiting for FMM");
+    check(cudaFree(memory), "freeing memory");
+    dispersion_->logSetup(forces);
 }
 
 void FarfieldOnDevice::reinit(StatePropagatorDataGpu* stateGpu, GpuForceReduction* forceReduction)
@@ -216,12 +279,18 @@ void FarfieldOnDevice::reinit(StatePropagatorDataGpu* stateGpu, GpuForceReductio
     }
     impl_->forcesOnHost_.resize(impl_->numAtoms_);
     impl_->mayHaveJumped_ = true;
+    if (impl_->dispersion_ != nullptr)
+    {
+        check(cudaStreamSynchronize(impl_->stream_.stream()), "waiting for FMM");
+        farfield::setSites(impl_->dispersion_->sum(), impl_->dispersion_->sites());
+    }
     forceReduction->registerRvecForce(reinterpret_cast<RVec*>(impl_->forces_));
     forceReduction->addDependency(&impl_->forcesReady_);
 }
 
 void FarfieldOnDevice::launch(const double             box[DIM][DIM],
                               const farfield::Request& request,
+                              const int64_t            step,
                               const bool               forcesToHost,
                               GpuEventSynchronizer*    xReadyOnDevice)
 {
@@ -233,7 +302,16 @@ void FarfieldOnDevice::launch(const double             box[DIM][DIM],
     complete.mayHaveJumped     = std::exchange(impl_->mayHaveJumped_, false);
     // After a search GROMACS has no graphs, and none if mustBeRecordedAgain() said so
     const bool hasNoGraphs = complete.mayHaveJumped || farfield::mustRecordAgain(impl_->solver());
+    if (impl_->dispersion_ != nullptr)
+    {
+        // It runs beside the rest
+        impl_->launchDispersion(box, request, step);
+    }
     farfield::enqueue(impl_->solver(), impl_->x_, box, impl_->forces_, complete, stream);
+    if (impl_->dispersion_ != nullptr)
+    {
+        farfield::addForces(impl_->dispersion_->sum(), impl_->forces_, stream);
+    }
     // What this step has made room for can be recorded at the next
     impl_->ranUnrecorded_ = hasNoGraphs && farfield::mustRecordAgain(impl_->solver());
     if (forcesToHost)
@@ -250,12 +328,19 @@ void FarfieldOnDevice::launch(const double             box[DIM][DIM],
 
 bool FarfieldOnDevice::mustBeRecordedAgain() const
 {
-    return farfield::mustRecordAgain(impl_->solver()) && !impl_->ranUnrecorded_;
+    const bool isOfDispersion =
+            impl_->dispersion_ != nullptr && farfield::mustRecordAgain(impl_->dispersion_->sum());
+    return isOfDispersion || (farfield::mustRecordAgain(impl_->solver()) && !impl_->ranUnrecorded_);
 }
 
 bool FarfieldOnDevice::recordingsMayBeUpdated() const
 {
     return farfield::mayUpdateGraphs(impl_->solver());
+}
+
+const farfield::Totals& FarfieldOnDevice::dispersionTotals() const
+{
+    return impl_->dispersionTotals_;
 }
 
 farfield::Totals FarfieldOnDevice::wait()

@@ -40,6 +40,8 @@
 #ifndef GMX_FMM_FARFIELDONDEVICE_H
 #define GMX_FMM_FARFIELDONDEVICE_H
 
+#include <cstdint>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -64,6 +66,7 @@ namespace gmx
 
 template<typename>
 class ArrayRef;
+class FarfieldDispersion;
 class FarfieldRanks;
 struct FarfieldDeviceMessages;
 class GpuForceReduction;
@@ -84,7 +87,7 @@ std::unique_ptr<farfield::DeviceCommunicator> makeDeviceCommunicator(farfield::C
 
 /*! \brief Stream, forces and calls of the library for coordinates in device memory.
  *
- * Knows nothing of energies, logs or errors: functions throw farfield::Error.
+ * Knows nothing of energies, logs or errors, but those of dispersion: functions throw farfield::Error.
  */
 class FarfieldOnDevice
 {
@@ -96,6 +99,9 @@ public:
     //! Whether GROMACS and the library were both built with CUDA.
     static bool isCompiled();
 
+    //! Computes dispersion, too.
+    void addDispersion(FarfieldDispersion* dispersion);
+
     //! As IDeviceForceProvider::reinit().
     void reinit(StatePropagatorDataGpu* stateGpu, GpuForceReduction* forceReduction);
 
@@ -103,11 +109,13 @@ public:
      *
      * \param[in] box             box vectors as rows
      * \param[in] request         what to compute besides forces
+     * \param[in] step            the step
      * \param[in] forcesToHost    copy the forces to the host, rather than telling the reduction
      * \param[in] xReadyOnDevice  when the coordinates are complete
      */
     void launch(const double             box[DIM][DIM],
                 const farfield::Request& request,
+                int64_t                  step,
                 bool                     forcesToHost,
                 GpuEventSynchronizer*    xReadyOnDevice);
 
@@ -119,6 +127,8 @@ public:
 
     //! Waits for the last launch.
     farfield::Totals wait();
+    //! What the last launch has of dispersion.
+    const farfield::Totals& dispersionTotals() const;
     //! The forces of a launch with forcesToHost, after wait().
     ArrayRef<const RVec> forces() const;
 

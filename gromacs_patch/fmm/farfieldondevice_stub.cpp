@@ -74,6 +74,8 @@ bool FarfieldOnDevice::isCompiled()
     return false;
 }
 
+void FarfieldOnDevice::addDispersion(FarfieldDispersion* /* dispersion */) {}
+
 void FarfieldOnDevice::reinit(StatePropagatorDataGpu* /* stateGpu */,
                               GpuForceReduction* /* forceReduction */)
 {
@@ -81,6 +83,7 @@ void FarfieldOnDevice::reinit(StatePropagatorDataGpu* /* stateGpu */,
 
 void FarfieldOnDevice::launch(const double /* box */[DIM][DIM],
                               const farfield::Request& /* request */,
+                              const int64_t /* step */,
                               const bool /* forcesToHost */,
                               GpuEventSynchronizer* /* xReadyOnDevice */)
 {
@@ -99,6 +102,12 @@ bool FarfieldOnDevice::recordingsMayBeUpdated() const
 farfield::Totals FarfieldOnDevice::wait()
 {
     return {};
+}
+
+const farfield::Totals& FarfieldOnDevice::dispersionTotals() const
+{
+    static const farfield::Totals none;
+    return none;
 }
 
 ArrayRef<const RVec> FarfieldOnDevice::forces() const

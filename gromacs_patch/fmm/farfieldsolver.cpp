@@ -44,6 +44,7 @@
 #include <cmath>
 
 #include "gromacs/mdrunutility/mdmodulesnotifiers.h"
+#include "gromacs/mdtypes/forceoutput.h"
 #include "gromacs/mdtypes/simulation_workload.h"
 #include "gromacs/utility/logger.h"
 #include "gromacs/utility/stringutil.h"
@@ -61,6 +62,19 @@ namespace
 constexpr double c_otherError = 1.4;
 
 } // namespace
+
+void addVirial(const farfield::Totals& totals, ForceWithVirial* forceWithVirial)
+{
+    matrix virial;
+    for (int i = 0; i < DIM; i++)
+    {
+        for (int j = 0; j < DIM; j++)
+        {
+            virial[i][j] = totals.virial[i][j];
+        }
+    }
+    forceWithVirial->addVirialContribution(virial);
+}
 
 FarfieldSolver::FarfieldSolver(const FarfieldOptions& options,
                                const gmx_mtop_t&      mtop,

@@ -63,6 +63,7 @@ namespace gmx
 
 class MDLogger;
 struct MDModulesAtomsRedistributedSignal;
+class ForceWithVirial;
 class StepWorkload;
 
 //! The box as the library takes it.
@@ -85,6 +86,9 @@ struct BoxRows
     }
     double rows[DIM][DIM];
 };
+
+//! Adds the virial to that of a step.
+void addVirial(const farfield::Totals& totals, ForceWithVirial* forceWithVirial);
 
 /*! \brief The solver of a run with its particles.
  *

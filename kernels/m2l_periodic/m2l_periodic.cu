@@ -8,7 +8,7 @@
 
 #include "m2l/m2l.h"
 #include "m2l_periodic/index.h"
-#include "m2l_periodic/level_transform.cuh"
+#include "m2l_periodic/level_transform.h"
 #include "m2l_periodic/multiply.cuh"
 #include "m2l_periodic/single_copy.cuh"
 #include "m2l_periodic/strain.cuh"

@@ -86,7 +86,7 @@ std::vector<LevelCount> CountedLevels::count(const Region& region,
                                              cudaStream_t stream)
 {
     const LeafFrame frame = region.leaves(plan);
-    points_.sort(x, n, frame, plan.levels, stream);
+    points_.sort(x, nullptr, n, frame, plan.levels, false, stream);
     const std::vector<int>& cells = points_.cells();
     std::vector<LevelCount> result(plan.levels);
     sums_.resize(3 * static_cast<size_t>(plan.levels));

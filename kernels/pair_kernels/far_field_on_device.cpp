@@ -196,17 +196,26 @@ void FarFieldOnDevice<Real>::setCells(PointsInLeaves<Real>* sources,
     areMerged_                    = targets != nullptr;
     const std::vector<int> counts = areMerged_ ? merge(sources, targets) : sources->cells();
     const CellsOfBox box{ { frame.counts[0], frame.counts[1], frame.counts[2] }, frame.isPeriodic };
-    cells_.set(areMerged_ ? mergedKeys_.data() : sources->keys(),
-               counts,
-               box,
-               operators_.plan().ws,
-               stream_);
+    const long long before = std::exchange(cellsOf_, areMerged_ ? 0 : sources->generation());
+    if (cellsOf_ == 0 || cellsOf_ != before)
+    {
+        cells_.set(areMerged_ ? mergedKeys_.data() : sources->keys(),
+                   counts,
+                   box,
+                   operators_.plan().ws,
+                   stream_);
+    }
+    // one level of all cells is written as a whole
+    const bool isWritten = cellsOf_ != 0 && levels() == 1;
     for (int l = 0; l < levels(); l++)
     {
         for (DeviceBuffer<Real>* of : { &expansions_[l].M, &expansions_[l].L })
         {
             of->resize(static_cast<size_t>(counts[l]) * shape_.stride);
-            of->clear(stream_);
+            if (!isWritten)
+            {
+                of->clear(stream_);
+            }
         }
     }
 }
@@ -233,12 +242,15 @@ void FarFieldOnDevice<Real>::upwards(PointsInLeaves<Real>* sources)
     }
     if (waves_)
     {
-        check(cudaMemsetAsync(waves_->fields(),
-                              0,
-                              static_cast<size_t>(shape_.coefficients) * waves_->stride()
-                                      * sizeof(Real),
-                              stream_),
-              "clearing memory");
+        if (cellsOf_ == 0) // else all cells are written
+        {
+            check(cudaMemsetAsync(waves_->fields(),
+                                  0,
+                                  static_cast<size_t>(shape_.coefficients) * waves_->stride()
+                                          * sizeof(Real),
+                                  stream_),
+                  "clearing memory");
+        }
         expansionsToFields(level0(&expansions_[0].M), stream_);
         waves_->forward(stream_);
     }

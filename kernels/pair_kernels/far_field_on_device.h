@@ -107,7 +107,8 @@ private:
     std::vector<Expansions> expansions_;
     DeviceBuffer<std::uint64_t> bothKeys_, sortedKeys_, mergedKeys_;
     DeviceBuffer<int> starts_, sourceSlots_, targetSlots_;
-    bool areMerged_ = false;
+    bool areMerged_    = false;
+    long long cellsOf_ = 0; //!< PointsInLeaves::generation() that cells_ are of
     PartialSums<Real> partial_;
     DeviceBuffer<double> partialSums_;
     //!@}

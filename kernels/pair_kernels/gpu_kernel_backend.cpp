@@ -13,7 +13,9 @@
 #include "pair_kernels/left_out_pairs.h"
 #include "pair_kernels/point_arrays.h"
 #include "pair_kernels/point_pairs.h"
+#include "pair_kernels/site_forces.h"
 #include "runtime/devices.h"
+#include "runtime/repeated_evaluation.h"
 
 namespace farfield
 {
@@ -49,6 +51,14 @@ public:
         device_.resize(size);
         copyAsync(device_.data(), from, size, stream, "copying to the GPU");
     }
+    //! Room on the device, for a kernel to fill.
+    T* room(size_t size)
+    {
+        onHost_.clear();
+        device_.resize(size);
+        given_ = device_.data();
+        return device_.data();
+    }
     const T* device() const { return device_.data(); }
     const T* host(cudaStream_t stream)
     {
@@ -70,11 +80,26 @@ private:
     std::vector<T> onHost_;
 };
 
+//! Charges that are atoms among others.
+template<class Real>
+struct SitesOnGpu
+{
+    int n = 0, sets = 0;
+    DeviceBuffer<int> atoms;
+    DeviceBuffer<Real> q;
+    DeviceBuffer<double> factors;
+};
+
 //! The points of a call and what evaluations share.
 template<class Real>
 struct PointsOnGpu : PointNumbers
 {
-    Stream stream;
+    //! Of far cells, whose chain of kernels is the longer one, and of near ones.
+    Stream stream{ Priority::Second }, near{ Priority::Third };
+    Event sorted, summed; //!< near ones are between them
+    //! Others where an evaluation launches other work.
+    long long generation = 0;
+    SitesOnGpu<Real> sites;
     BothMemories<double> x, at;
     BothMemories<Real> q;
     PointsInLeaves<Real> sources, others;
@@ -111,6 +136,11 @@ public:
     }
 
     void evaluate(const Region& region, bool wantsVirials) override;
+    bool mayEnqueue(const Region& region) const override
+    {
+        return takesAll(region.leaves(this->plan()));
+    }
+    void enqueue(const Region& region, const Real* x) override;
     bool hasDerivatives() const override { return far_.hasDerivatives(); }
     void makeDerivatives() override
     {
@@ -131,7 +161,22 @@ private:
     }
     //! What depends on the box beside far cells.
     void setRegion(const Region& region);
+    //! Whether all cells of the box are leaves: empty ones cost less than to wait for the number of the others.
+    bool takesAll(const LeafFrame& frame) const
+    {
+        const Int3& counts = frame.counts;
+        const double cells = 1.0 * counts[0] * counts[1] * counts[2];
+        // of one level all are transformed; one block counts the points of all
+        const double perPoint   = this->plan().levels > 1 ? 0.25 : 4;
+        constexpr double c_most = 1 << 15;
+        return frame.isPeriodic && points_.areOwn()
+               && cells <= std::min(c_most, perPoint * points_.n);
+    }
     void sort(const LeafFrame& frame);
+    //! Refuses positions that are in no cell. The host waits.
+    void checkPositions();
+    //! All after the sort.
+    void sum(const Region& region, const LeafFrame& frame, bool wantsVirials);
     void sumNear(const Region& region);
     LeftOutOnDevice leftOut(const Region& region);
 
@@ -144,13 +189,15 @@ private:
     double unit_ = 1;                  //!< cube root of the volume of a leaf
     std::vector<Int3> displacements_;
     NearCells<Real> near_ = {};
+    RepeatedEvaluation repeated_; //!< of enqueue()
 };
 
 template<class Real>
 void GpuKernelEvaluation<Real>::setRegion(const Region& region)
 {
     const LeafFrame frame = region.leaves(this->plan());
-    unit_                 = frame.unit();
+    points_.generation++;
+    unit_ = frame.unit();
     law_.set(lawOf<Real>(kernel_, unit_), points_.stream);
     const Mat3 edges = frame.edges / unit_;
     near_.count      = static_cast<int>(displacements_.size());
@@ -170,21 +217,38 @@ void GpuKernelEvaluation<Real>::setRegion(const Region& region)
 template<class Real>
 void GpuKernelEvaluation<Real>::sort(const LeafFrame& frame)
 {
-    const auto sortAll =
+    const int levels = this->plan().levels;
+    points_.sources.sort(points_.x.device(),
+                         points_.sets == 1 ? points_.q.device() : nullptr,
+                         points_.n,
+                         frame,
+                         levels,
+                         takesAll(frame),
+                         points_.stream);
+    if (!points_.areOwn())
+    {
+        points_.others.sort(
+                points_.at.device(), nullptr, points_.points, frame, levels, false, points_.stream);
+    }
+}
+
+template<class Real>
+void GpuKernelEvaluation<Real>::checkPositions()
+{
+    const auto checkAll =
             [&](PointsInLeaves<Real>* points, BothMemories<double>* x, int n, const char* what)
     {
-        const int invalid =
-                points->sort(x->device(), n, frame, this->plan().levels, points_.stream);
+        const int invalid = points->firstInvalid(points_.stream);
         if (invalid < n)
         {
             throw positionError(
                     what, invalid, x->host(points_.stream) + 3 * static_cast<size_t>(invalid));
         }
     };
-    sortAll(&points_.sources, &points_.x, points_.n, "particle");
+    checkAll(&points_.sources, &points_.x, points_.n, "particle");
     if (!points_.areOwn())
     {
-        sortAll(&points_.others, &points_.at, points_.points, "point");
+        checkAll(&points_.others, &points_.at, points_.points, "point");
     }
 }
 
@@ -199,7 +263,7 @@ LeftOutOnDevice GpuKernelEvaluation<Real>::leftOut(const Region& region)
     const int n = points_.n;
     points_.sortedOf.resize(n);
     points_.away.resize(points_.partners.size() + n);
-    invertOrder(points_.sources.view().order, n, points_.sortedOf.data(), points_.stream);
+    invertOrder(points_.sources.view().order, n, points_.sortedOf.data(), points_.near);
     pairs.offsets    = points_.offsets.data();
     pairs.partners   = points_.partners.data();
     pairs.sortedOf   = points_.sortedOf.data();
@@ -236,28 +300,39 @@ void GpuKernelEvaluation<Real>::sumNear(const Region& region)
     launch.leftOut     = leftOut(region);
     launch.sums        = points_.sums.data();
     launch.strains     = points_.strains.size() > 0 ? points_.strains.data() : nullptr;
-    sumNearPairs(launch, points_.stream);
+    sumNearPairs(launch, points_.near);
 }
 
 template<class Real>
 void GpuKernelEvaluation<Real>::evaluate(const Region& region, bool wantsVirials)
 {
     const OnDevice device(device_);
-    const LeafFrame frame     = region.leaves(this->plan());
+    const LeafFrame frame = region.leaves(this->plan());
+    sort(frame);
+    checkPositions();
+    sum(region, frame, wantsVirials);
+}
+
+template<class Real>
+void GpuKernelEvaluation<Real>::sum(const Region& region, const LeafFrame& frame, bool wantsVirials)
+{
     const cudaStream_t stream = points_.stream;
     const int sets            = points_.sets;
     const size_t results      = points_.results();
-    sort(frame);
     points_.sums.resize(4 * sets * results);
-    points_.sums.clear(stream);
     points_.strains.resize(wantsVirials ? 6 * sets * results : 0);
-    points_.strains.clear(stream);
     points_.virials.assign(wantsVirials ? 6 * static_cast<size_t>(sets) : 0, 0);
-    if (sets == 1)
-    {
-        points_.sources.setCharges(points_.q.device(), 1, 0, stream);
-    }
+    // far cells take longer: near ones are beside them
+    points_.sorted.record(stream);
+    points_.sorted.holdBack(points_.near);
+    points_.sums.clear(points_.near);
+    points_.strains.clear(points_.near);
     sumNear(region);
+    points_.summed.record(points_.near);
+    if (wantsVirials || !far_.isAnything())
+    {
+        points_.summed.holdBack(stream);
+    }
     if (wantsVirials)
     {
         DeviceBuffer<double> rows;
@@ -290,12 +365,46 @@ void GpuKernelEvaluation<Real>::evaluate(const Region& region, bool wantsVirials
             far_.addVirial(points_.virials.data() + 6 * static_cast<size_t>(s));
         }
         far_.downwards();
+        if (s == 0)
+        {
+            points_.summed.holdBack(stream);
+        }
         far_.addFields(&points_.targets(), unit_, points_.sums.data() + 4 * s * results);
     }
 }
 
 template<class Real>
-class GpuKernelBackend final : public KernelBackend<Real>
+void GpuKernelEvaluation<Real>::enqueue(const Region& region, const Real* x)
+{
+    const OnDevice device(device_);
+    const auto work = [&]
+    {
+        const SitesOnGpu<Real>& sites = points_.sites;
+        gatherPositions(x,
+                        sites.atoms.data(),
+                        sites.n,
+                        points_.x.room(3 * static_cast<size_t>(sites.n)),
+                        points_.stream);
+        const LeafFrame frame = region.leaves(this->plan());
+        sort(frame);
+        sum(region, frame, false);
+    };
+    if (isCapturing(points_.stream))
+    {
+        work();
+        return;
+    }
+    const EvaluationArguments arguments = { x, nullptr, false, 0, points_.generation };
+    if (!repeated_.isLikeLast(arguments)
+        || !repeated_.launch(points_.stream, points_.stream, true, work))
+    {
+        work();
+        repeated_.add(arguments);
+    }
+}
+
+template<class Real>
+class GpuKernelBackend final : public KernelBackend<Real>, private DeviceSites<Real>
 {
 public:
     GpuKernelBackend(const PairKernel& kernel, int device, Team* team) :
@@ -306,12 +415,14 @@ public:
     void setLeftOut(const ExcludedPairs& pairs) override
     {
         const OnDevice device(device_);
+        points_.generation++;
         points_.leftOut = {}; // until all is there
         points_.offsets.upload(pairs.offsets.data(), pairs.offsets.size(), points_.stream);
         points_.partners.upload(pairs.partners.data(), pairs.partners.size(), points_.stream);
         points_.leftOut = pairs;
     }
     Extent take(const KernelInput<Real>& input) override;
+    DeviceSites<Real>* deviceSites() override { return this; }
     const PointNumbers& numbers() const override { return points_; }
     const PointSystem<Real>& onHost() override
     {
@@ -336,6 +447,8 @@ public:
     std::vector<double> directSums(const Region& region, const std::vector<int>& some) override;
 
     KernelUnitCosts costs(double accuracy) const override { return unitCosts<Real>(accuracy); }
+    // some ten milliseconds of the host are to be a percent of the time
+    int mostCallsBetween() const override { return 16 * 1024; }
     std::vector<LevelCount> countLevels(const Region& region, const KernelPlan& plan) override
     {
         const OnDevice device(device_);
@@ -350,10 +463,31 @@ public:
     const std::vector<double>& virials() const override { return points_.virials; }
 
 private:
+    void set(const KernelSites<Real>& sites) override;
+    void begin(void* stream) override;
+    Extent take(const Real* x, bool isOpen) override;
+    void addForces(Real* forces, void* stream) override;
+    bool isCapturing(void* stream) const override
+    {
+        return farfield::isCapturing(static_cast<cudaStream_t>(stream));
+    }
+    //! Refuses what is not finite. \returns where the points are
+    Extent look(bool isOpen);
+    void setNumbers(const PointNumbers& numbers)
+    {
+        if (numbers.n != points_.n || numbers.sets != points_.sets
+            || numbers.points != points_.points)
+        {
+            points_.generation++;
+        }
+        static_cast<PointNumbers&>(points_) = numbers;
+    }
+
     int device_;
     const PairKernel& kernel_;
     Team& team_;
     PointsOnGpu<Real> points_;
+    Event begun_, done_; //!< in the stream of a caller, and in that of the points
     PointSystem<Real> system_;
     LookAtPoints look_;
     DeviceBuffer<ResultsSeen> seen_;
@@ -367,24 +501,28 @@ Extent GpuKernelBackend<Real>::take(const KernelInput<Real>& input)
 {
     const OnDevice device(device_);
     const cudaStream_t stream = points_.stream;
-    points_.n                 = input.n;
-    points_.sets              = input.sets;
-    points_.points            = input.points;
-    const int others          = std::max(input.points, 0);
+    setNumbers({ input.n, input.sets, input.points });
     points_.x.take(input.x, 3 * static_cast<size_t>(input.n), stream);
     points_.q.take(input.q, static_cast<size_t>(input.n) * input.sets, stream);
-    points_.at.take(input.at, 3 * static_cast<size_t>(others), stream);
+    points_.at.take(input.at, 3 * static_cast<size_t>(std::max(input.points, 0)), stream);
+    return look(input.box == nullptr);
+}
+
+template<class Real>
+Extent GpuKernelBackend<Real>::look(bool isOpen)
+{
+    const cudaStream_t stream = points_.stream;
+    const int others          = std::max(points_.points, 0);
     look_.begin(stream);
-    look_.atPositions(points_.x.device(), input.n, true, stream);
+    look_.atPositions(points_.x.device(), points_.n, true, stream);
     look_.atPositions(points_.at.device(), others, false, stream);
-    look_.atCharges(points_.q.device(), input.n, input.sets, stream);
+    look_.atCharges(points_.q.device(), points_.n, points_.sets, stream);
     const PointsSeen seen = look_.end(stream);
     if (seen.charge != INT_MAX)
     {
         throw notFiniteCharge(seen.charge);
     }
     // in a box the sort finds them
-    const bool isOpen = input.box == nullptr;
     if (isOpen && seen.particle != INT_MAX)
     {
         throw notFinitePosition("particle",
@@ -397,12 +535,68 @@ Extent GpuKernelBackend<Real>::take(const KernelInput<Real>& input)
                 "point", seen.point, points_.at.host(stream) + 3 * static_cast<size_t>(seen.point));
     }
     Extent extent;
-    for (int k = 0; k < 3 && input.n + others > 0; k++)
+    for (int k = 0; k < 3 && points_.n + others > 0; k++)
     {
         extent.low[k]  = seen.low[k];
         extent.high[k] = seen.high[k];
     }
     return extent;
+}
+
+template<class Real>
+void GpuKernelBackend<Real>::set(const KernelSites<Real>& sites)
+{
+    const OnDevice device(device_);
+    points_.generation++;
+    points_.sites.n    = 0; // until all is there
+    points_.sites.sets = sites.sets;
+    points_.sites.atoms.upload(sites.atoms, sites.n, points_.stream);
+    points_.sites.q.upload(sites.q, static_cast<size_t>(sites.n) * sites.sets, points_.stream);
+    points_.sites.factors.upload(sites.factors, sites.sets, points_.stream);
+    points_.sites.n = sites.n;
+}
+
+template<class Real>
+void GpuKernelBackend<Real>::begin(void* stream)
+{
+    const OnDevice device(device_);
+    begun_.record(static_cast<cudaStream_t>(stream));
+    begun_.holdBack(points_.stream);
+}
+
+template<class Real>
+Extent GpuKernelBackend<Real>::take(const Real* x, bool isOpen)
+{
+    const OnDevice device(device_);
+    const SitesOnGpu<Real>& sites = points_.sites;
+    setNumbers({ sites.n, sites.sets, -1 });
+    gatherPositions(x,
+                    sites.atoms.data(),
+                    sites.n,
+                    points_.x.room(3 * static_cast<size_t>(sites.n)),
+                    points_.stream);
+    points_.q.take(sites.q.data(), sites.q.size(), points_.stream);
+    points_.at.take(nullptr, 0, points_.stream);
+    return look(isOpen);
+}
+
+template<class Real>
+void GpuKernelBackend<Real>::addForces(Real* forces, void* stream)
+{
+    const OnDevice device(device_);
+    const auto of = static_cast<cudaStream_t>(stream);
+    done_.record(points_.stream);
+    done_.holdBack(of);
+    addSiteForces<Real>({ points_.sums.data(),
+                          points_.sources.view().order,
+                          points_.sources.invalid(),
+                          points_.sites.n,
+                          points_.sites.sets,
+                          points_.sites.q.data(),
+                          points_.sites.factors.data(),
+                          points_.sites.atoms.data(),
+                          forces },
+                        of);
 }
 
 template<class Real>

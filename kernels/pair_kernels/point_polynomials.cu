@@ -18,6 +18,8 @@ namespace
 constexpr int c_threads = 64, c_points = 32;
 //! Threads that have a point each.
 constexpr int c_pointThreads = 128;
+//! Threads that share the polynomials of a point: they write the potential and the three fields.
+constexpr int c_ofPoint = 4;
 
 //! Twice a coordinate in the cell.
 template<class Real>
@@ -43,6 +45,10 @@ __global__ void __launch_bounds__(c_threads)
     const int leaf   = blockIdx.x;
     const int end    = points.start[leaf + 1];
     Real* to         = M + static_cast<size_t>(slots == nullptr ? leaf : slots[leaf]) * stride;
+    for (int a = thread; a < polynomials.coefficients && points.start[leaf] == end; a += c_threads)
+    {
+        to[a] = 0;
+    }
     for (int first = points.start[leaf], begin = first; first < end; first += c_points)
     {
         const int count = min(c_points, end - first);
@@ -95,11 +101,10 @@ __global__ void __launch_bounds__(c_pointThreads)
                     double fieldFactor,
                     double* __restrict__ sums)
 {
-    const int i = blockIdx.x * c_pointThreads + threadIdx.x;
-    if (i >= points.n)
-    {
-        return;
-    }
+    const long long thread = static_cast<long long>(blockIdx.x) * c_pointThreads + threadIdx.x;
+    const int own          = static_cast<int>(thread % c_ofPoint);
+    // all threads of a warp have a point: they exchange results
+    const int i    = static_cast<int>(min(thread / c_ofPoint, points.n - 1LL));
     const int leaf = partitionPoint(points.leaves, [&](int k) { return points.start[k] <= i; }) - 1;
     const Real* local    = L + static_cast<size_t>(slots == nullptr ? leaf : slots[leaf]) * stride;
     const Real* norm     = polynomials.factors;
@@ -126,6 +131,14 @@ __global__ void __launch_bounds__(c_pointThreads)
     Recurrence x;
     for (int a = 0; a <= degree; a++)
     {
+        if (a % c_ofPoint != own)
+        {
+            const int skipped = (degree - a + 1) * (degree - a + 2) / 2;
+            local += skipped;
+            norm += skipped;
+            x.next(polynomials, tx, a);
+            continue;
+        }
         Real value = 0, alongY = 0, alongZ = 0;
         Recurrence y;
         for (int b = 0; b <= degree - a; b++)
@@ -150,15 +163,28 @@ __global__ void __launch_bounds__(c_pointThreads)
         slopes[2] += x.value * alongZ;
         x.next(polynomials, tx, a);
     }
-    const size_t n = points.n;
-    sums[i] += factor * static_cast<double>(phi);
+    for (int other = 1; other < c_ofPoint; other *= 2)
+    {
+        phi += __shfl_xor_sync(0xffffffffU, phi, other);
+#pragma unroll
+        for (Real& slope : slopes)
+        {
+            slope += __shfl_xor_sync(0xffffffffU, slope, other);
+        }
+    }
+    if (thread >= static_cast<long long>(c_ofPoint) * points.n)
+    {
+        return;
+    }
+    double result = factor * static_cast<double>(phi);
 #pragma unroll
     for (int k = 0; k < 3; k++)
     {
         const auto& row     = polynomials.cells.toCell[k];
         const Real gradient = row[0] * slopes[0] + row[1] * slopes[1] + row[2] * slopes[2];
-        sums[(1 + k) * n + i] -= fieldFactor * static_cast<double>(gradient);
+        result              = own == 1 + k ? -fieldFactor * static_cast<double>(gradient) : result;
     }
+    sums[static_cast<size_t>(own) * points.n + i] += result;
 }
 
 } // namespace
@@ -221,8 +247,10 @@ void localsToPoints(const PolynomialsView<Real>& polynomials,
 {
     if (points.n > 0)
     {
-        fieldKernel<<<blocksFor(points.n, c_pointThreads), c_pointThreads, 0, stream>>>(
-                polynomials, points, slots, L, stride, factor, factor / unit, sums);
+        fieldKernel<<<blocksFor(static_cast<long long>(c_ofPoint) * points.n, c_pointThreads),
+                      c_pointThreads,
+                      0,
+                      stream>>>(polynomials, points, slots, L, stride, factor, factor / unit, sums);
         checkLaunch("L2P");
     }
 }

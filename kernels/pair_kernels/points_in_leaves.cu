@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include <cub/block/block_scan.cuh>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_select.cuh>
@@ -20,6 +21,8 @@ namespace
 {
 
 constexpr int c_threads = 256;
+//! Threads of a block that goes through all leaves.
+constexpr int c_scanThreads = 1024;
 //! More levels than a tree has.
 constexpr int c_mostLevels  = 32;
 constexpr double c_farthest = 1e9; // cells
@@ -93,34 +96,150 @@ __global__ void __launch_bounds__(c_threads) keyKernel(const __grid_constant__ F
     double inCell[3];
     if (!findCell(frame, x + 3 * static_cast<size_t>(i), cell, inCell))
     {
-        atomicMin(invalid, i);
+        atomicMax(invalid, n - i); // the first: 0 is none
     }
     keys[i]  = mortonKey(cell[0], cell[1], cell[2]);
     index[i] = i;
+}
+
+//! The leaf of each point, and how many each has. \param[in,out] counts  [leaves] zeros before
+__global__ void __launch_bounds__(c_threads)
+        countKernel(const __grid_constant__ FrameOnDevice frame,
+                    const double* __restrict__ x,
+                    int n,
+                    CellHashView hash,
+                    int* __restrict__ leafOf,
+                    int* counts)
+{
+    const int i = blockIdx.x * c_threads + threadIdx.x;
+    if (i < n)
+    {
+        int cell[3];
+        double inCell[3];
+        findCell(frame, x + 3 * static_cast<size_t>(i), cell, inCell);
+        const int leaf = hash.find(mortonKey(cell[0], cell[1], cell[2]));
+        leafOf[i]      = leaf;
+        atomicAdd(counts + leaf, 1);
+    }
+}
+
+/*! \brief One block: where leaves begin, and how many groups there are up to each.
+ *
+ *  Leaves zeros for the next countKernel(), and for orderKernel(). */
+__global__ void __launch_bounds__(c_scanThreads) startKernel(int* __restrict__ counts,
+                                                             int leaves,
+                                                             int* __restrict__ start,
+                                                             int* __restrict__ next,
+                                                             int* __restrict__ groupsEnd,
+                                                             int* __restrict__ invalid)
+{
+    using Scan = cub::BlockScan<int2, c_scanThreads>;
+    __shared__ typename Scan::TempStorage space;
+    const auto add = [](int2 a, int2 b) { return int2{ a.x + b.x, a.y + b.y }; };
+    int2 before    = { 0, 0 };
+    for (int first = 0; first < leaves; first += c_scanThreads)
+    {
+        const int leaf  = first + static_cast<int>(threadIdx.x);
+        const int count = leaf < leaves ? counts[leaf] : 0;
+        int2 upTo, all;
+        Scan(space).InclusiveScan(
+                int2{ count, (count + c_pointsTogether - 1) / c_pointsTogether }, upTo, add, all);
+        if (leaf < leaves)
+        {
+            counts[leaf]    = 0;
+            start[leaf]     = before.x + upTo.x - count;
+            next[leaf]      = before.x + upTo.x - count;
+            groupsEnd[leaf] = before.y + upTo.y;
+        }
+        before = add(before, all);
+        __syncthreads();
+    }
+    if (threadIdx.x == 0)
+    {
+        start[leaves] = before.x;
+        *invalid      = 0;
+    }
+}
+
+//! Gives points places in their leaves, in any order.
+__global__ void __launch_bounds__(c_threads)
+        scatterKernel(const int* __restrict__ leafOf, int n, int* next, int* __restrict__ index)
+{
+    const int i = blockIdx.x * c_threads + threadIdx.x;
+    if (i < n)
+    {
+        index[atomicAdd(next + leafOf[i], 1)] = i;
+    }
+}
+
+//! A point relative to the centre of its leaf. \returns false: it is in none
+template<class Real>
+__device__ __forceinline__ bool place(const FrameOnDevice& frame,
+                                      const double* __restrict__ x,
+                                      const Real* __restrict__ q,
+                                      int point,
+                                      Real4<Real>* at)
+{
+    int cell[3];
+    double d[3];
+    const bool isFound = findCell(frame, x + 3 * static_cast<size_t>(point), cell, d);
+    const auto along   = [&](int k)
+    {
+        return static_cast<Real>(d[0] * frame.scaled[0][k] + d[1] * frame.scaled[1][k]
+                                 + d[2] * frame.scaled[2][k]);
+    };
+    *at = { along(0), along(1), along(2), q != nullptr ? q[point] : Real(0) };
+    return isFound;
 }
 
 template<class Real>
 __global__ void __launch_bounds__(c_threads)
         placeKernel(const __grid_constant__ FrameOnDevice frame,
                     const double* __restrict__ x,
+                    const Real* __restrict__ q,
                     const int* __restrict__ order,
                     int n,
                     Real4<Real>* __restrict__ at)
+{
+    const int i = blockIdx.x * c_threads + threadIdx.x;
+    if (i < n)
+    {
+        place(frame, x, q, order[i], at + i);
+    }
+}
+
+//! The same, and the order of points in each leaf. \param[in] index  those of each leaf, in any order
+template<class Real>
+__global__ void __launch_bounds__(c_threads)
+        orderKernel(const __grid_constant__ FrameOnDevice frame,
+                    const double* __restrict__ x,
+                    const Real* __restrict__ q,
+                    const int* __restrict__ index,
+                    const int* __restrict__ leafOf,
+                    const int* __restrict__ start,
+                    int n,
+                    int* __restrict__ order,
+                    Real4<Real>* __restrict__ at,
+                    int* invalid)
 {
     const int i = blockIdx.x * c_threads + threadIdx.x;
     if (i >= n)
     {
         return;
     }
-    int cell[3];
-    double d[3];
-    findCell(frame, x + 3 * static_cast<size_t>(order[i]), cell, d);
-    const auto along = [&](int k)
+    const int point = index[i];
+    const int leaf  = leafOf[point];
+    const int end   = start[leaf + 1];
+    int to          = start[leaf];
+    for (int k = start[leaf]; k < end; k++)
     {
-        return static_cast<Real>(d[0] * frame.scaled[0][k] + d[1] * frame.scaled[1][k]
-                                 + d[2] * frame.scaled[2][k]);
-    };
-    at[i] = { along(0), along(1), along(2), 0 };
+        to += index[k] < point ? 1 : 0;
+    }
+    order[to] = point;
+    if (!place(frame, x, q, point, at + to))
+    {
+        atomicMax(invalid, n - point); // the first: 0 is none
+    }
 }
 
 template<class Real>
@@ -275,21 +394,83 @@ void KeyRuns::writeStarts(int above, int* starts, CubRoom* room, cudaStream_t st
 }
 
 template<class Real>
-int PointsInLeaves<Real>::sort(const double* x,
-                               int n,
-                               const LeafFrame& frame,
-                               int levels,
-                               cudaStream_t stream)
+void PointsInLeaves<Real>::sort(const double* x,
+                                const Real* q,
+                                int n,
+                                const LeafFrame& frame,
+                                int levels,
+                                bool all,
+                                cudaStream_t stream)
 {
-    keys_.resize(n);
-    sortedKeys_.resize(n);
     index_.resize(n);
     order_.resize(n);
     at_.resize(n);
     invalid_.resize(1);
+    if (all)
+    {
+        listAll(frame, levels, stream);
+        sortIntoAll(x, q, frame, stream);
+    }
+    else
+    {
+        sortByKeys(x, q, frame, levels, stream);
+    }
+}
+
+template<class Real>
+void PointsInLeaves<Real>::sortIntoAll(const double* x,
+                                       const Real* q,
+                                       const LeafFrame& frame,
+                                       cudaStream_t stream)
+{
     const FrameOnDevice onDevice(frame);
-    int invalid = n;
-    copyAsync(invalid_.data(), &invalid, 1, stream, "copying to the GPU");
+    const int n = static_cast<int>(order_.size()), leaves = cells_.back();
+    leafOf_.resize(n);
+    const int blocks = blocksFor(n, c_threads);
+    if (n > 0)
+    {
+        countKernel<<<blocks, c_threads, 0, stream>>>(
+                onDevice, x, n, hash_.view(), leafOf_.data(), counts_.data());
+        checkLaunch("finding cells");
+    }
+    startKernel<<<1, c_scanThreads, 0, stream>>>(counts_.data(),
+                                                 leaves,
+                                                 start_.data(),
+                                                 next_.data(),
+                                                 groupsEnd_.data(),
+                                                 invalid_.data());
+    checkLaunch("counting points of leaves");
+    if (n > 0)
+    {
+        scatterKernel<<<blocks, c_threads, 0, stream>>>(
+                leafOf_.data(), n, next_.data(), index_.data());
+        checkLaunch("sorting");
+        orderKernel<Real><<<blocks, c_threads, 0, stream>>>(onDevice,
+                                                            x,
+                                                            q,
+                                                            index_.data(),
+                                                            leafOf_.data(),
+                                                            start_.data(),
+                                                            n,
+                                                            order_.data(),
+                                                            at_.data(),
+                                                            invalid_.data());
+        checkLaunch("placing points");
+    }
+}
+
+template<class Real>
+void PointsInLeaves<Real>::sortByKeys(const double* x,
+                                      const Real* q,
+                                      const LeafFrame& frame,
+                                      int levels,
+                                      cudaStream_t stream)
+{
+    const FrameOnDevice onDevice(frame);
+    const int n = static_cast<int>(order_.size());
+    keys_.resize(n);
+    sortedKeys_.resize(n);
+    invalid_.clear(stream);
     if (n > 0)
     {
         keyKernel<<<blocksFor(n, c_threads), c_threads, 0, stream>>>(
@@ -318,12 +499,13 @@ int PointsInLeaves<Real>::sort(const double* x,
                                                              stream);
                   });
         placeKernel<Real><<<blocksFor(n, c_threads), c_threads, 0, stream>>>(
-                onDevice, x, order_.data(), n, at_.data());
+                onDevice, x, q, order_.data(), n, at_.data());
         checkLaunch("placing points");
     }
     runs_.find(sortedKeys_.data(), n, levels, stream);
-    invalid_.download(&invalid, 1, stream);
-    const int leaves = cells().back();
+    cells_           = runs_.counts();
+    areAll_          = false;
+    const int leaves = cells_.back();
     start_.resize(leaves + 1);
     leafKeys_.resize(leaves);
     writeStarts(0, start_.data(), stream);
@@ -342,7 +524,51 @@ int PointsInLeaves<Real>::sort(const double* x,
                   });
     }
     hash_.set(leafKeys_.data(), leaves, stream);
-    return invalid;
+}
+
+template<class Real>
+void PointsInLeaves<Real>::listAll(const LeafFrame& frame, int levels, cudaStream_t stream)
+{
+    const Int3& counts = frame.counts;
+    if (!areAll_ || allOf_ != counts || static_cast<int>(cells_.size()) != levels)
+    {
+        std::vector<std::uint64_t> keys;
+        for (int x = 0; x < counts[0]; x++)
+        {
+            for (int y = 0; y < counts[1]; y++)
+            {
+                for (int z = 0; z < counts[2]; z++)
+                {
+                    keys.push_back(mortonKey(x, y, z));
+                }
+            }
+        }
+        std::sort(keys.begin(), keys.end());
+        areAll_ = false; // until all is there
+        leafKeys_.upload(keys.data(), keys.size(), stream);
+        hash_.set(leafKeys_.data(), static_cast<int>(keys.size()), stream);
+        start_.resize(keys.size() + 1);
+        counts_.resize(keys.size());
+        counts_.clear(stream);
+        next_.resize(keys.size());
+        groupsEnd_.resize(keys.size());
+        cells_.resize(levels);
+        for (int l = 0; l < levels; l++)
+        {
+            cells_[l] = static_cast<int>(keys.size() >> 3 * (levels - 1 - l));
+        }
+        allOf_  = counts;
+        areAll_ = true;
+        generation_++;
+    }
+}
+
+template<class Real>
+int PointsInLeaves<Real>::firstInvalid(cudaStream_t stream)
+{
+    int fromEnd = 0;
+    invalid_.download(&fromEnd, 1, stream);
+    return static_cast<int>(order_.size()) - fromEnd;
 }
 
 template<class Real>

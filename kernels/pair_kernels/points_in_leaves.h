@@ -60,33 +60,65 @@ template<class Real>
 class PointsInLeaves
 {
 public:
-    /*! \brief Sorts them; the order of points in a leaf is that in which they are given. The host waits.
+    /*! \brief Sorts them; the order of points in a leaf is that in which they are given.
      *  \param[in] x       [n][3] device memory
+     *  \param[in] q       [n] charges, put beside the positions; null: zeros
      *  \param[in] levels  of the tree
-     *  \returns the first point that is not finite or a billion cells away, n if there is none */
-    int sort(const double* x, int n, const LeafFrame& frame, int levels, cudaStream_t stream);
+     *  \param[in] all     whether all cells of the box are leaves, with or without points. The host waits for nothing
+     *                     then, but where the cells are others than before; else for their number */
+    void sort(const double* x,
+              const Real* q,
+              int n,
+              const LeafFrame& frame,
+              int levels,
+              bool all,
+              cudaStream_t stream);
+    //! The first point that is not finite or a billion cells away, n if there is none. The host waits.
+    int firstInvalid(cudaStream_t stream);
+    //! 0 if there is no such point, in device memory.
+    const int* invalid() const { return invalid_.data(); }
     //! Puts the charges of a set beside the positions. \param[in] q  [n][sets] in the order before sorting
     void setCharges(const Real* q, int sets, int set, cudaStream_t stream);
 
-    //! Cells of all levels that hold points, the coarsest first.
-    const std::vector<int>& cells() const { return runs_.counts(); }
+    //! Cells of all levels that hold points, or all cells, the coarsest first.
+    const std::vector<int>& cells() const { return cells_; }
+    //! A number that all cells of a box have until there are others; 0: they are those that hold points.
+    long long generation() const { return areAll_ ? generation_ : 0; }
     LeavesView<Real> view();
     //! Writes the first point of each cell. \param[in] above  levels between these and the leaves
     void writeStarts(int above, int* starts, cudaStream_t stream)
     {
         runs_.writeStarts(above, starts, &room_, stream);
     }
-    //! The leaf of each point, [n].
+    //! The leaf of each point, [n], where leaves are those that hold points.
     const std::uint64_t* sortedKeys() const { return sortedKeys_.data(); }
     //! The keys of the leaves, [cells().back()].
     const std::uint64_t* keys() const { return leafKeys_.data(); }
 
 private:
+    //! Sorts by keys, and finds leaves that hold points.
+    void sortByKeys(const double* x,
+                    const Real* q,
+                    const LeafFrame& frame,
+                    int levels,
+                    cudaStream_t stream);
+    //! Sorts into the cells that listAll() has listed, by their numbers of points.
+    void sortIntoAll(const double* x, const Real* q, const LeafFrame& frame, cudaStream_t stream);
+    //! Lists all cells of a box.
+    void listAll(const LeafFrame& frame, int levels, cudaStream_t stream);
+
     CubRoom room_;
     KeyRuns runs_;
     CellHashOnDevice hash_;
+    std::vector<int> cells_;
+    bool areAll_          = false;
+    long long generation_ = 0;
+    Int3 allOf_           = {}; //!< leaves of the box whose cells were listed last
     DeviceBuffer<std::uint64_t> keys_, sortedKeys_, leafKeys_;
-    DeviceBuffer<int> index_, order_, start_, invalid_, groups_, groupsEnd_;
+    DeviceBuffer<int> index_, order_, start_, groups_, groupsEnd_;
+    DeviceBuffer<int> invalid_; //!< n less the first point in no cell; 0: there is none
+    DeviceBuffer<int> counts_;  //!< zeros between two sorts into all cells
+    DeviceBuffer<int> leafOf_, next_;
     DeviceBuffer<Real4<Real>> at_;
 };
 

@@ -134,31 +134,6 @@ __global__ void __launch_bounds__(c_threads) waveKernel(const __grid_constant__ 
     }
 }
 
-//! The transform of a box of one cell.
-template<class Real>
-__global__ void oneCell(Real* fields,
-                        int stride,
-                        Complex<Real>* spectra,
-                        int spectrumStride,
-                        int coefficients,
-                        bool forward)
-{
-    const int a = blockIdx.x * blockDim.x + threadIdx.x;
-    if (a < coefficients)
-    {
-        Real& field             = fields[static_cast<size_t>(a) * stride];
-        Complex<Real>& spectrum = spectra[static_cast<size_t>(a) * spectrumStride];
-        if (forward)
-        {
-            spectrum = { field, 0 };
-        }
-        else
-        {
-            field = spectrum.re;
-        }
-    }
-}
-
 template<bool Products, class Real>
 void launch(const WaveGrid& waves,
             int representatives,
@@ -214,19 +189,11 @@ WaveProducts<Real>::WaveProducts(const Grid& grid,
     fields_.resize(static_cast<size_t>(coefficients_) * stride_);
     fields_.clear(stream);
     spectra_.resize(static_cast<size_t>(coefficients_) * waves_.stride);
-    std::vector<int> lengths;
-    for (const int length : grid.lengths())
-    {
-        if (length > 1)
-        {
-            lengths.push_back(length);
-        }
-    }
-    if (!lengths.empty())
-    {
-        transform_ = std::make_unique<LibraryTransform<Real>>(
-                lengths, stride_, waves_.stride, coefficients_);
-    }
+    transform_.prepare(grid.lengths(),
+                       waves_,
+                       coefficients_,
+                       stride_,
+                       deviceAttribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
 }
 
 template<class Real>
@@ -237,32 +204,6 @@ void WaveProducts<Real>::pack(int representative, const Matrix& K, std::vector<R
     {
         to[i] = static_cast<Real>(K.data()[i]);
     }
-}
-
-template<class Real>
-void WaveProducts<Real>::forward(cudaStream_t stream)
-{
-    if (transform_)
-    {
-        transform_->forward(fields_.data(), spectra_.data(), stream);
-        return;
-    }
-    oneCell<<<blocksFor(coefficients_, c_threads), c_threads, 0, stream>>>(
-            fields_.data(), stride_, spectra_.data(), waves_.stride, coefficients_, true);
-    checkLaunch("transforming");
-}
-
-template<class Real>
-void WaveProducts<Real>::backward(cudaStream_t stream)
-{
-    if (transform_)
-    {
-        transform_->backward(spectra_.data(), fields_.data(), stream);
-        return;
-    }
-    oneCell<<<blocksFor(coefficients_, c_threads), c_threads, 0, stream>>>(
-            fields_.data(), stride_, spectra_.data(), waves_.stride, coefficients_, false);
-    checkLaunch("transforming");
 }
 
 template<class Real>

@@ -9,11 +9,10 @@
 #ifndef FARFIELD_KERNELS_PAIR_KERNELS_WAVE_PRODUCTS_H
 #define FARFIELD_KERNELS_PAIR_KERNELS_WAVE_PRODUCTS_H
 
-#include <memory>
 #include <vector>
 
 #include "cells/wave_vectors.h"
-#include "m2l_periodic/library_fft.h"
+#include "m2l_periodic/level_transform.h"
 #include "pair_kernels/kernel_operators.h"
 
 namespace farfield
@@ -41,9 +40,15 @@ public:
     //! [coefficients][stride()] multipoles before, and local expansions after.
     Real* fields() { return fields_.data(); }
     //! The three steps.
-    void forward(cudaStream_t stream);
+    void forward(cudaStream_t stream)
+    {
+        transform_.forward(fields_.data(), spectra_.data(), stream);
+    }
     void multiply(const Operators& kappas, cudaStream_t stream);
-    void backward(cudaStream_t stream);
+    void backward(cudaStream_t stream)
+    {
+        transform_.backward(spectra_.data(), fields_.data(), stream);
+    }
     /*! \brief Sums of M times L, after forward(), for operators of the kernel or of a derivative.
      *  \param[out] sums  [representatives] */
     void products(const Operators& kappas, int derivative, double* sums, cudaStream_t stream);
@@ -55,7 +60,7 @@ private:
     DeviceBuffer<unsigned char> phases_; //!< [coefficients]
     DeviceBuffer<Real> fields_;
     DeviceBuffer<Complex<Real>> spectra_;
-    std::unique_ptr<LibraryTransform<Real>> transform_; //!< null: there is one cell
+    LevelTransform<Real> transform_;
 };
 
 } // namespace farfield

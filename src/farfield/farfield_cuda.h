@@ -17,6 +17,7 @@
 #include <cuda_runtime_api.h>
 
 #include "farfield/farfield.h"
+#include "farfield/farfield_kernels.h"
 #include "farfield/farfield_parallel.h"
 
 namespace farfield
@@ -207,6 +208,49 @@ FARFIELD_EXPORT std::vector<StageTime> measureStages(Solver<Real>& solver,
                                                      Real* forces,
                                                      const Request& request,
                                                      int repeats);
+
+/*! \brief Sets charges of a sum that are atoms among others, for enqueue() and addForces() below.
+ *  \param[in] sum    on a GPU; its exclusions are those of these charges
+ *  \param[in] sites  host memory
+ *  \throws Error  InvalidArgument: numbers make no sense; Unsupported: the device is Cpu; OutOfMemory */
+template<class Real>
+FARFIELD_EXPORT void setSites(KernelSum<Real>& sum, const KernelSites<Real>& sites);
+
+/*! \brief Puts an evaluation of a KernelSum with its sites beside a stream.
+ *
+ *  It comes after what is in the stream, in streams of its own. Nobody waits in a periodic box, if only forces are
+ *  wanted and no error is measured, but in the first call, where other operators or cells are needed, or where there
+ *  are many cells: more than 32768, or than four a charge with one level of cells, or than one to four charges with
+ *  more levels. Then no position is refused: forces of all charges are NaN where one is not finite. Evaluations that do
+ *  not wait can be captured into a graph, which keeps the box that it was recorded with.
+ *  \param[in] sum      as setSites()
+ *  \param[in] x        positions of all atoms, [atoms][3], any periodic image, device memory
+ *  \param[in] box      as KernelInput::box, host memory
+ *  \param[in] request  energy and virial only where needed
+ *  \param[in] stream   any stream of the current device
+ *  \returns what is requested
+ *  \throws Error  as KernelSum::evaluate(); InvalidArgument: setSites() was not called; Unsupported: the
+ *                 stream is captured, and the evaluation has to wait */
+template<class Real>
+FARFIELD_EXPORT Totals enqueue(KernelSum<Real>& sum,
+                               const Real* x,
+                               const double (*box)[3],
+                               const KernelRequest& request,
+                               cudaStream_t stream);
+
+/*! \brief Adds the forces of the last enqueue() to those of atoms, in order with a stream.
+ *
+ *  Of each set they are its factor times charge times field.
+ *  \param[in]     sum     as enqueue()
+ *  \param[in,out] forces  of all atoms, [atoms][3], device memory
+ *  \param[in]     stream  that of enqueue() */
+template<class Real>
+FARFIELD_EXPORT void addForces(KernelSum<Real>& sum, Real* forces, cudaStream_t stream);
+
+//! Whether graphs that hold such evaluations must be recorded again before the next launch, after one that is not
+//! captured. So it is after setSites(), and where an error was measured and cells or operators are others since.
+template<class Real>
+FARFIELD_EXPORT bool mustRecordAgain(const KernelSum<Real>& sum);
 
 /*! \brief Connects the GPUs of ranks that are threads of one process and reach each other's memory.
  *

@@ -26,6 +26,8 @@ namespace farfield
 {
 
 class PairKernel;
+template<class Real>
+struct KernelSumAccess;
 
 //! What a unit charge makes at a distance r.
 class FARFIELD_EXPORT Kernel
@@ -122,6 +124,28 @@ struct KernelOutput
     double (*virials)[3][3] = nullptr;
 };
 
+//! Charges that are atoms among others, for enqueue() of farfield_cuda.h; host memory.
+template<class Real>
+struct KernelSites
+{
+    const int* atoms      = nullptr; //!< [n] which atom each charge is, no atom twice
+    const Real* q         = nullptr; //!< charges, [n][sets]
+    const double* factors = nullptr; //!< of energies, forces and virials of each set, [sets]
+    int n                 = 0;
+    int sets              = 1;
+};
+
+//! What enqueue() of farfield_cuda.h computes besides forces.
+struct KernelRequest
+{
+    bool energy = false; //!< 1/2 the sum of factors times charges times potentials
+    bool virial = false; //!< see KernelOutput::virials, times factors
+    /*! \brief Evaluations since the last call, this one and replays of graphs included.
+     *
+     *  So it is known when the error is to be measured again. */
+    int evaluations = 1;
+};
+
 //! What was chosen and measured.
 struct KernelSetup
 {
@@ -140,7 +164,7 @@ struct KernelSetup
  *  The first call chooses degree and cells. It takes some evaluations more: the error is that of some fields
  *  beside sums over all pairs, in a periodic box Ewald sums. It is measured again where the number of points or the
  *  extent of what they fill has changed by a tenth, after 64 calls, and after twice as many each time, 1024 at
- *  most. If it is too large, there is another choice.
+ *  most, on a GPU 16384. If it is too large, there is another choice.
  *
  *  Results depend on the number of threads by nothing, but on earlier calls, through the choice.
  *
@@ -185,6 +209,7 @@ public:
     void resume(const std::vector<double>& state);
 
 private:
+    friend struct KernelSumAccess<Real>;
     class Impl;
     std::unique_ptr<Impl> impl_;
 };

@@ -43,6 +43,10 @@ public:
      *  \param[in] wantsVirials  of the charges at each other, too
      *  \throws Error  InvalidArgument: a position is too far away; OutOfMemory */
     virtual void evaluate(const Region& region, bool wantsVirials) = 0;
+    //! Whether enqueue() can be called for the points that the backend has.
+    virtual bool mayEnqueue(const Region& /*region*/) const { return false; }
+    //! As evaluate() without virials, for sites; nobody waits, and no position is refused. \param[in] x  see DeviceSites
+    virtual void enqueue(const Region& /*region*/, const Real* /*x*/) {}
 
     //! Box vectors that the operators were made for.
     const Mat3& reference() const { return reference_; }
@@ -72,6 +76,25 @@ struct ResultRange
     double largest = 0;
 };
 
+//! Charges that are atoms among others, in the memory of a GPU. Streams are cudaStream_t.
+template<class Real>
+class DeviceSites
+{
+public:
+    //! Sets them. \throws Error  OutOfMemory
+    virtual void set(const KernelSites<Real>& sites) = 0;
+    //! What follows comes after the work of a stream.
+    virtual void begin(void* stream) = 0;
+    //! As KernelBackend::take() with positions and charges of the sites. \param[in] x  of all atoms, [atoms][3] device memory
+    virtual Extent take(const Real* x, bool isOpen) = 0;
+    //! Adds forces of the last evaluation. \param[in,out] forces  of all atoms, [atoms][3] device memory
+    virtual void addForces(Real* forces, void* stream) = 0;
+    virtual bool isCapturing(void* stream) const       = 0;
+
+protected:
+    ~DeviceSites() = default;
+};
+
 //! The points of a call, and their results.
 template<class Real>
 class KernelBackend
@@ -86,11 +109,15 @@ public:
      *  \returns where the points are
      *  \throws Error  InvalidArgument: a position or a charge is not finite; OutOfMemory */
     virtual Extent take(const KernelInput<Real>& input) = 0;
+    //! Null: there is no GPU.
+    virtual DeviceSites<Real>* deviceSites() { return nullptr; }
     //! How many points were taken.
     virtual const PointNumbers& numbers() const = 0;
     //! The points themselves, in host memory.
     virtual const PointSystem<Real>& onHost() = 0;
 
+    //! Calls between two measurements of the error, at most.
+    virtual int mostCallsBetween() const { return 1024; }
     //! See KernelCosts. \param[in] accuracy  that is asked for
     virtual KernelUnitCosts costs(double accuracy) const                                      = 0;
     virtual std::vector<LevelCount> countLevels(const Region& region, const KernelPlan& plan) = 0;

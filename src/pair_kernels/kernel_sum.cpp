@@ -15,6 +15,7 @@
 #include "pair_kernels/kernel_input.h"
 #include "pair_kernels/kernel_operators.h"
 #include "pair_kernels/kernel_samples.h"
+#include "pair_kernels/kernel_sum_access.h"
 #include "pair_kernels/left_out_pairs.h"
 
 namespace farfield
@@ -22,8 +23,8 @@ namespace farfield
 namespace
 {
 
-//! Calls between two measurements of the error: twice as many after each, up to a largest number.
-constexpr int c_callsBetween = 64, c_mostCallsBetween = 1024;
+//! Calls before the second measurement of the error, and twice as many after each.
+constexpr int c_callsBetween = 64;
 
 } // namespace
 
@@ -34,6 +35,11 @@ public:
     Impl(const Kernel& kernel, const KernelOptions& options);
 
     void evaluate(const KernelInput<Real>& input, const KernelOutput<Real>& output);
+    void setSites(const KernelSites<Real>& sites);
+    Totals
+    enqueue(const Real* x, const double (*box)[3], const KernelRequest& request, void* stream);
+    void addForces(Real* forces, void* stream);
+    bool mustRecordAgain() const { return enqueued_ != generation_; }
     void setExclusions(const int* offsets, const int* partners, int n)
     {
         backend_->setLeftOut(offsets == nullptr ? ExcludedPairs()
@@ -46,9 +52,14 @@ public:
 
 private:
     //! The space that holds all points.
-    Region regionOf(const KernelInput<Real>& input, const Extent& extent);
-    //! Whether such points need another choice.
-    bool areOthers(const KernelInput<Real>& input, const Region& region) const;
+    Region regionOf(const double (*box)[3], const Extent& extent);
+    //! Whether the points that were taken, or such sites, need another choice.
+    bool areOthers(const PointNumbers& points, const Region& region) const;
+    //! Evaluates what was taken. \param[in] evaluations  since the last call, with this one
+    void evaluateTaken(const Region& region, const KernelOutput<Real>& output, int evaluations);
+    //! Without waiting, if that is possible. \returns whether it was
+    bool
+    enqueueSites(const Real* x, const double (*box)[3], const KernelRequest& request, void* stream);
     //! An evaluation with such a plan; operators are kept where they suit.
     KernelEvaluation<Real>& evaluationFor(const KernelPlan& plan, const Region& region);
     //! Chooses degree and cells, and measures their error. The backend has the results, without virials.
@@ -95,6 +106,15 @@ private:
     Vec3 extents_        = Vec3::Zero(); //!< of the points at hand, without images
     double edge_         = 0;            //!< of the cube, without images
     int excludedCharges_ = -1;           //!< that exclusions were set for, -1: none were
+    struct
+    {
+        int n = -1, sets = 0; //!< -1: they were not set
+        std::vector<Real> q;
+        std::vector<double> factors;
+        bool areTaken = false; //!< the backend has their charges
+    } sites_;
+    long long generation_ = 0;  //!< of evaluation_
+    long long enqueued_   = -1; //!< the one that was enqueued last
 };
 
 template<class Real>
@@ -110,12 +130,11 @@ KernelSum<Real>::Impl::Impl(const Kernel& kernel, const KernelOptions& options) 
 }
 
 template<class Real>
-Region KernelSum<Real>::Impl::regionOf(const KernelInput<Real>& input, const Extent& extent)
+Region KernelSum<Real>::Impl::regionOf(const double (*box)[3], const Extent& extent)
 {
     if (options_.boundary == Boundary::Periodic)
     {
-        const Mat3 box = reducedPeriodicBox(input.box);
-        return { Vec3::Zero(), box, true };
+        return { Vec3::Zero(), reducedPeriodicBox(box), true };
     }
     // A cube of one of few sizes, with room to move: it, and with it operators, stay while points move.
     constexpr double c_room = 1.07, c_steps = 4;
@@ -134,6 +153,7 @@ KernelEvaluation<Real>& KernelSum<Real>::Impl::evaluationFor(const KernelPlan& p
 {
     if (!evaluation_ || !evaluation_->adopt(plan, region))
     {
+        generation_++;
         evaluation_.reset();
         evaluation_ = backend_->evaluation(plan, region, 1e-3 * options_.accuracy);
     }
@@ -245,14 +265,15 @@ void KernelSum<Real>::Impl::choose(const Region& region)
                     "accuracy");
     }
     evaluation_ = std::move(kept);
+    generation_++;
     if (!isCurrent)
     {
         evaluation_->evaluate(region, false);
     }
     setup_.measuredError = bestError;
     calls_               = 0;
-    callsBetween_ =
-            mayBeWorse && bestError > options_.accuracy ? c_mostCallsBetween : c_callsBetween;
+    callsBetween_ = mayBeWorse && bestError > options_.accuracy ? backend_->mostCallsBetween()
+                                                                : c_callsBetween;
     // charges that make nothing show no error
     const ResultRange range = backend_->range();
     if (range.largest > 0 || range.invalid >= 0)
@@ -283,14 +304,13 @@ void KernelSum<Real>::Impl::checkResults()
 }
 
 template<class Real>
-bool KernelSum<Real>::Impl::areOthers(const KernelInput<Real>& input, const Region& region) const
+bool KernelSum<Real>::Impl::areOthers(const PointNumbers& points, const Region& region) const
 {
     const auto isLike = [](double a, double b) { return std::abs(a - b) <= 0.1 * b; };
     const Mat3 shape  = shapeOf(region);
-    const int results = input.points < 0 ? input.n : input.points;
-    return chosen_.charges < 0 || !isLike(input.n, chosen_.charges)
-           || !isLike(results, chosen_.results) || input.sets != chosen_.sets
-           || (input.points < 0) != chosen_.areOwn
+    return chosen_.charges < 0 || !isLike(points.n, chosen_.charges)
+           || !isLike(points.results(), chosen_.results) || points.sets != chosen_.sets
+           || points.areOwn() != chosen_.areOwn
            || !isLike((shape - chosen_.shape).cwiseAbs().maxCoeff() + chosen_.shape.norm(),
                       chosen_.shape.norm());
 }
@@ -300,22 +320,31 @@ void KernelSum<Real>::Impl::evaluate(const KernelInput<Real>& input,
                                      const KernelOutput<Real>& output)
 {
     checkKernelInput(input, options_.boundary);
-    const bool areOwn       = input.points < 0;
-    const bool wantsVirials = output.virials != nullptr;
     if (excludedCharges_ >= 0)
     {
         checkExcludedCharges(input, excludedCharges_);
     }
-    const Region region = regionOf(input, backend_->take(input));
-    if (wantsVirials)
+    sites_.areTaken     = false;
+    const Region region = regionOf(input.box, backend_->take(input));
+    if (output.virials != nullptr)
     {
         checkVirials(input);
     }
-    if ((areOwn ? input.n : input.points) == 0)
+    evaluateTaken(region, output, 1);
+}
+
+template<class Real>
+void KernelSum<Real>::Impl::evaluateTaken(const Region& region,
+                                          const KernelOutput<Real>& output,
+                                          int evaluations)
+{
+    const PointNumbers& points = backend_->numbers();
+    const bool wantsVirials    = output.virials != nullptr;
+    if (points.results() == 0)
     {
         if (wantsVirials)
         {
-            std::fill_n(&output.virials[0][0][0], 9 * input.sets, 0);
+            std::fill_n(&output.virials[0][0][0], 9 * points.sets, 0);
         }
         return;
     }
@@ -330,17 +359,17 @@ void KernelSum<Real>::Impl::evaluate(const KernelInput<Real>& input,
                     "kernel");
     }
     bool isDone = false; // but for virials
-    if (areOthers(input, region))
+    if (areOthers(points, region))
     {
         choose(region);
         isDone = true;
     }
-    else if (++calls_ >= callsBetween_)
+    else if ((calls_ += evaluations) >= callsBetween_)
     {
         const double error   = measured(plan_, region, samples(region));
         setup_.measuredError = error;
         calls_               = 0;
-        callsBetween_        = std::min(2 * callsBetween_, c_mostCallsBetween);
+        callsBetween_        = std::min(2 * callsBetween_, backend_->mostCallsBetween());
         if (error > options_.accuracy)
         {
             choose(region);
@@ -358,13 +387,132 @@ void KernelSum<Real>::Impl::evaluate(const KernelInput<Real>& input,
     setup_.levels       = plan_.levels;
     setup_.cell         = region.leaves(plan_).unit();
     backend_->write(output);
-    for (int s = 0; wantsVirials && s < input.sets; s++)
+    for (int s = 0; wantsVirials && s < points.sets; s++)
     {
         for (size_t k = 0; k < c_strains.size(); k++)
         {
             const auto [a, b]       = c_strains[k];
             output.virials[s][a][b] = output.virials[s][b][a] = backend_->virials()[6 * s + k];
         }
+    }
+}
+
+template<class Real>
+void KernelSum<Real>::Impl::setSites(const KernelSites<Real>& sites)
+{
+    if (backend_->deviceSites() == nullptr)
+    {
+        throw Error(
+                ErrorCode::Unsupported, "Atoms in device memory need a sum on a GPU.", "device");
+    }
+    if (sites.n < 0 || sites.sets < 1)
+    {
+        throw Error(ErrorCode::InvalidArgument, "There must be charges, in one set or more.", "n");
+    }
+    sites_.n        = -1; // until all is there
+    sites_.areTaken = false;
+    generation_++; // of what a graph has recorded
+    sites_.q.assign(sites.q, sites.q + static_cast<size_t>(sites.n) * sites.sets);
+    sites_.factors.assign(sites.factors, sites.factors + sites.sets);
+    backend_->deviceSites()->set(sites);
+    sites_.sets = sites.sets;
+    sites_.n    = sites.n;
+}
+
+template<class Real>
+bool KernelSum<Real>::Impl::enqueueSites(const Real* x,
+                                         const double (*box)[3],
+                                         const KernelRequest& request,
+                                         void* stream)
+{
+    DeviceSites<Real>& sites = *backend_->deviceSites();
+    const bool isRecorded    = sites.isCapturing(stream);
+    const bool isForcesAlone = !request.energy && !request.virial;
+    sites.begin(stream);
+    const bool isMeasured = calls_ + request.evaluations >= callsBetween_ && !isRecorded;
+    if (options_.boundary == Boundary::Periodic && sites_.areTaken && isForcesAlone && !isMeasured)
+    {
+        const Region region = regionOf(box, {});
+        if (!areOthers(backend_->numbers(), region)
+            && evaluationFor(plan_, region).mayEnqueue(region))
+        {
+            evaluation_->enqueue(region, x);
+            calls_ += request.evaluations;
+            enqueued_ = generation_;
+            return true;
+        }
+    }
+    if (isRecorded)
+    {
+        throw Error(ErrorCode::Unsupported,
+                    "This evaluation waits for the device, and cannot be recorded in a graph.",
+                    "stream");
+    }
+    return false;
+}
+
+template<class Real>
+Totals KernelSum<Real>::Impl::enqueue(const Real* x,
+                                      const double (*box)[3],
+                                      const KernelRequest& request,
+                                      void* stream)
+{
+    KernelInput<Real> like;
+    like.box  = box;
+    like.n    = std::max(sites_.n, 0);
+    like.sets = std::max(sites_.sets, 1);
+    if (sites_.n < 0)
+    {
+        throw Error(ErrorCode::InvalidArgument, "setSites() must be called before.", "sites");
+    }
+    if ((box == nullptr) != (options_.boundary == Boundary::Open))
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "A periodic sum, and no other one, needs a box.",
+                    "box");
+    }
+    if (excludedCharges_ >= 0)
+    {
+        checkExcludedCharges(like, excludedCharges_);
+    }
+    Totals totals;
+    if (sites_.n == 0)
+    {
+        return totals;
+    }
+    DeviceSites<Real>& sites = *backend_->deviceSites();
+    if (!enqueueSites(x, box, request, stream))
+    {
+        std::vector<Real> potentials(request.energy ? sites_.q.size() : 0);
+        const size_t sets  = request.virial ? sites_.sets : 0;
+        const auto virials = std::make_unique<double[][3][3]>(sets);
+        KernelOutput<Real> output;
+        output.potentials   = request.energy ? potentials.data() : nullptr;
+        output.virials      = request.virial ? virials.get() : nullptr;
+        const Region region = regionOf(box, sites.take(x, box == nullptr));
+        evaluateTaken(region, output, request.evaluations);
+        sites_.areTaken = true;
+        for (size_t k = 0; k < potentials.size(); k++)
+        {
+            totals.energy += 0.5 * sites_.factors[k % sites_.sets]
+                             * static_cast<double>(sites_.q[k])
+                             * static_cast<double>(potentials[k]);
+        }
+        for (size_t k = 0; k < 9 * sets; k++)
+        {
+            totals.virial[k / 3 % 3][k % 3] +=
+                    sites_.factors[k / 9] * virials[k / 9][k / 3 % 3][k % 3];
+        }
+    }
+    return totals;
+}
+
+template<class Real>
+void KernelSum<Real>::Impl::addForces(Real* forces, void* stream)
+{
+    if (sites_.n > 0 && sites_.areTaken)
+    {
+        backend_->deviceSites()->addForces(forces, stream);
     }
 }
 
@@ -482,7 +630,37 @@ void KernelSum<Real>::resume(const std::vector<double>& state)
     withMemoryErrors([&] { impl_->resume(state); });
 }
 
+template<class Real>
+void KernelSumAccess<Real>::setSites(KernelSum<Real>& sum, const KernelSites<Real>& sites)
+{
+    withMemoryErrors([&] { sum.impl_->setSites(sites); });
+}
+
+template<class Real>
+Totals KernelSumAccess<Real>::enqueue(KernelSum<Real>& sum,
+                                      const Real* x,
+                                      const double (*box)[3],
+                                      const KernelRequest& request,
+                                      void* stream)
+{
+    return withMemoryErrors([&] { return sum.impl_->enqueue(x, box, request, stream); });
+}
+
+template<class Real>
+void KernelSumAccess<Real>::addForces(KernelSum<Real>& sum, Real* forces, void* stream)
+{
+    sum.impl_->addForces(forces, stream);
+}
+
+template<class Real>
+bool KernelSumAccess<Real>::mustRecordAgain(const KernelSum<Real>& sum)
+{
+    return sum.impl_->mustRecordAgain();
+}
+
 template class KernelSum<float>;
 template class KernelSum<double>;
+template struct KernelSumAccess<float>;
+template struct KernelSumAccess<double>;
 
 } // namespace farfield

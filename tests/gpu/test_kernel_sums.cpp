@@ -19,6 +19,7 @@
 
 #include <cuda_runtime.h>
 
+#include "farfield/farfield_cuda.h"
 #include "farfield/farfield_kernels.h"
 
 #include "backend/gpu_backend.h"
@@ -28,6 +29,8 @@
 #include "pair_kernels/left_out_pairs.h"
 #include "pair_kernels/pair_kernel.h"
 #include "runtime/search.h"
+
+#include "on_device.h"
 
 namespace farfield
 {
@@ -99,13 +102,14 @@ template<class Real>
 struct Run
 {
     const Case& c;
+    Mat3 box;
     std::vector<double> x, at;
     std::vector<Real> q;
     std::vector<int> offsets, partners;
     std::vector<Real> potentials, fields;
     std::vector<double> virials;
 
-    explicit Run(const Case& of) : c(of)
+    explicit Run(const Case& of) : c(of), box(of.box)
     {
         std::mt19937_64 random(11);
         std::uniform_real_distribution<double> uniform(0, 1);
@@ -187,7 +191,7 @@ struct Run
         input.points = c.points;
         for (int k = 0; k < 9; k++)
         {
-            rows[k / 3][k % 3] = c.box(k / 3, k % 3);
+            rows[k / 3][k % 3] = box(k / 3, k % 3);
         }
         input.box = c.isPeriodic ? rows : nullptr;
         return input;
@@ -453,6 +457,194 @@ TYPED_TEST(DeviceKernelSums, GoOnInStrainedBoxes)
     const double bound = sizeof(Real) == 4 ? 1e-5 : 1e-12;
     EXPECT_LT(difference(strainedOnGpu.fields, strainedOnCpu.fields), bound);
     EXPECT_LT(difference(strainedOnGpu.virials, strainedOnCpu.virials), bound);
+}
+
+//! Charges of a run as atoms among others, whose forces a GPU adds to what is there.
+template<class Real>
+struct Sites
+{
+    static constexpr Real c_before = 7; //!< a force that is there
+
+    explicit Sites(Run<Real>* of) :
+        run(*of), x(3 * count()), forces(3 * count()), sum(run.c.kernel, run.options(Device::Gpu)),
+        beside(run.c.kernel, run.options(Device::Cpu))
+    {
+        for (int i = 0; i < run.c.n; i++)
+        {
+            atoms.push_back(2 * i + 1);
+        }
+        for (int s = 0; s < run.c.sets; s++)
+        {
+            factors.push_back(s - 1.5);
+        }
+        for (KernelSum<Real>* on : { &sum, &beside })
+        {
+            on->setExclusions(run.c.hasExclusions ? run.offsets.data() : nullptr,
+                              run.partners.data(),
+                              run.c.n);
+        }
+        KernelSites<Real> sites;
+        sites.atoms   = atoms.data();
+        sites.q       = run.q.data();
+        sites.factors = factors.data();
+        sites.n       = run.c.n;
+        sites.sets    = run.c.sets;
+        setSites(sum, sites);
+    }
+    size_t count() const { return 2 * static_cast<size_t>(run.c.n) + 3; }
+
+    //! Moves all charges a little, to positions of this precision.
+    void move(double by)
+    {
+        std::mt19937_64 random(5);
+        std::normal_distribution<double> normal(0, by);
+        std::vector<Real> all(3 * count(), 0);
+        for (size_t k = 0; k < run.x.size(); k++)
+        {
+            const auto moved              = static_cast<Real>(run.x[k] + normal(random));
+            run.x[k]                      = static_cast<double>(moved);
+            all[3 * atoms[k / 3] + k % 3] = moved;
+        }
+        x.put(all);
+        forces.put(std::vector<Real>(3 * count(), c_before));
+    }
+    Totals enqueue(const KernelRequest& request)
+    {
+        double rows[3][3];
+        const Totals totals =
+                farfield::enqueue(sum, x.data(), run.input(rows).box, request, clock.stream());
+        addForces(sum, forces.data(), clock.stream());
+        return totals;
+    }
+    //! Forces that were added. That those of others stay is tested.
+    std::vector<double> added()
+    {
+        checkCuda(cudaStreamSynchronize(clock.stream()), "waiting");
+        const std::vector<Real> all = forces.get();
+        std::vector<double> added;
+        for (size_t k = 0; k < all.size(); k++)
+        {
+            const size_t atom = k / 3;
+            if (atom % 2 == 1 && atom / 2 < atoms.size())
+            {
+                added.push_back(static_cast<double>(all[k] - c_before));
+            }
+            else
+            {
+                EXPECT_EQ(all[k], c_before);
+            }
+        }
+        return added;
+    }
+    //! Forces by the CPU, with the same degree and cells. \param[out] totals  energy and virial
+    std::vector<double> expected(Totals* totals)
+    {
+        beside.resume(sum.state());
+        double rows[3][3];
+        std::vector<double> virials(9 * run.c.sets);
+        KernelOutput<Real> output = run.output();
+        output.virials            = reinterpret_cast<double(*)[3][3]>(virials.data());
+        beside.evaluate(run.input(rows), output);
+        *totals  = {};
+        energies = 0;
+        std::vector<double> forces(3 * run.c.n, 0);
+        for (size_t k = 0; k < run.q.size(); k++)
+        {
+            const int s      = static_cast<int>(k) % run.c.sets;
+            const double w   = factors[s] * static_cast<double>(run.q[k]);
+            const double own = 0.5 * w * static_cast<double>(run.potentials[k]);
+            totals->energy += own;
+            energies += std::abs(own);
+            for (size_t m = 0; m < 3; m++)
+            {
+                forces[k / run.c.sets * 3 + m] += w * static_cast<double>(run.fields[3 * k + m]);
+            }
+        }
+        for (size_t k = 0; k < virials.size(); k++)
+        {
+            (&totals->virial[0][0])[k % 9] += factors[k / 9] * virials[k];
+        }
+        return forces;
+    }
+
+    Run<Real>& run;
+    Clock clock;
+    DeviceArray<Real> x, forces;
+    std::vector<int> atoms;
+    std::vector<double> factors;
+    double energies = 0; //!< the sum of what charges have of the energy, without signs
+    KernelSum<Real> sum, beside;
+};
+
+TYPED_TEST(DeviceKernelSums, AddForcesOfSites)
+{
+    using Real = TypeParam;
+    for (Case c : cases())
+    {
+        if (c.name != "excluded" && c.name != "periodic" && c.name != "skewed"
+            && c.name != "oneCell")
+        {
+            continue;
+        }
+        SCOPED_TRACE(c.name);
+        // as above; forces are written beside one of 7
+        const double bound = sizeof(Real) == 8 ? 1e-12 : c.accuracy >= 1e-3 ? 1e-3 : 2e-5;
+        c.wantsVirials     = true;
+        Run<Real> run(c);
+        Sites<Real> sites(&run);
+        EXPECT_TRUE(mustRecordAgain(sites.sum));
+        for (const bool wantsTotals : { true, false, false, true, false })
+        {
+            sites.move(1e-4);
+            KernelRequest request;
+            request.energy = request.virial = wantsTotals;
+            const Totals totals             = sites.enqueue(request);
+            Totals expected;
+            const std::vector<double> forces = sites.expected(&expected);
+            EXPECT_LT(difference(sites.added(), forces), bound);
+            if (wantsTotals)
+            {
+                const auto virial = [](const Totals& of)
+                { return std::vector<double>(&of.virial[0][0], &of.virial[0][0] + 9); };
+                EXPECT_NEAR(totals.energy, expected.energy, bound * sites.energies);
+                EXPECT_LT(difference(virial(totals), virial(expected)), bound);
+            }
+        }
+        if (!c.isPeriodic)
+        {
+            EXPECT_TRUE(mustRecordAgain(sites.sum));
+            EXPECT_THROW(Graph(sites.clock.stream(), [&] { sites.enqueue({}); }), Error);
+            continue;
+        }
+        // in a graph that is replayed
+        EXPECT_FALSE(mustRecordAgain(sites.sum));
+        const Graph graph(sites.clock.stream(), [&] { sites.enqueue({}); });
+        Totals unused;
+        for (int k = 0; k < 3; k++)
+        {
+            sites.move(1e-4);
+            graph.launch(sites.clock.stream());
+            const std::vector<double> forces = sites.expected(&unused);
+            EXPECT_LT(difference(sites.added(), forces), bound);
+        }
+        // in another box
+        run.box *= 1.001;
+        sites.move(1e-4);
+        sites.enqueue({});
+        const std::vector<double> forces = sites.expected(&unused);
+        EXPECT_LT(difference(sites.added(), forces), bound);
+        // what is not finite makes no force that looks like one
+        sites.run.x[1] = std::numeric_limits<double>::quiet_NaN();
+        sites.move(1e-4);
+        sites.enqueue({});
+        for (const double force : sites.added())
+        {
+            ASSERT_TRUE(std::isnan(force));
+        }
+        KernelRequest request;
+        request.energy = true;
+        EXPECT_THROW(sites.enqueue(request), Error);
+    }
 }
 
 TYPED_TEST(DeviceKernelSums, RefuseWhatTheCpuRefuses)
