@@ -7,7 +7,7 @@ import sys
 from typing import Any, Callable, NamedTuple, Optional
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from . import arguments
 from ._library import _core
@@ -66,17 +66,15 @@ class GpuArray:
         _core.copy_numbers(numbers, self._numbers, self.stream)
         return numbers
 
-    def set(self, numbers: NDArray) -> None:
-        """Copies numbers of the host, of this shape."""
+    def set(self, numbers: ArrayLike) -> None:
+        """Copies numbers of the host, as many as there are here."""
         _core.copy_numbers(self._numbers, np.ascontiguousarray(numbers, self.dtype), self.stream)
 
 
 class Place(NamedTuple):
-    """Where the arrays of a call are, what makes others there, and the functions of the compiled library for it."""
+    """Where the arrays of a call are: the functions of the compiled library for them."""
 
-    new: Callable  # an array of some shape, which the library can fill
-    take: Callable  # what makes an array of the caller's package of that
-    suffix: str = ""  # of names of functions
+    suffix: str = ""  # of their names
     more: tuple = ()  # their last arguments
 
     def function(self, core: Any, name: str) -> Callable:
@@ -85,13 +83,22 @@ class Place(NamedTuple):
         return lambda *given: function(*given, *self.more)
 
 
-def on_gpu(new: Callable, take: Callable, stream: Optional[int]) -> Place:
+HOST = Place()
+
+
+def on_stream(stream: Optional[int]) -> Place:
     """A place on a GPU, in order with a stream; None: after all that was given to the GPU before."""
-    return Place(new, take, "_on_gpu", (stream,))
+    return Place("_on_gpu", (stream,))
 
 
-def place_of(dtype: np.dtype, vectors: dict[str, Any], numbers: Optional[dict[str, Any]] = None) -> Place:
+def place_of(
+    dtype: np.dtype, vectors: dict[str, Any], numbers: Optional[dict[str, Any]] = None
+) -> tuple[Place, Callable, Callable]:
     """The place of arrays by their names: those that have three numbers for each particle, and those that have one.
+
+    Returns:
+        The place; what makes an array of some shape there, which the library can fill; what makes of that one of the
+        package of the first array.
 
     Raises:
         RuntimeError: the library has no GPU.
@@ -100,7 +107,7 @@ def place_of(dtype: np.dtype, vectors: dict[str, Any], numbers: Optional[dict[st
     numbers = numbers or {}
     arrays = [*vectors.values(), *numbers.values()]
     if not is_on_gpu(arrays[0]):
-        return Place(lambda *shape: np.empty(shape, dtype), lambda array: array)
+        return HOST, lambda *shape: np.empty(shape, dtype), lambda array: array
     if not hasattr(_core, "array_on_gpu"):
         raise RuntimeError("This farfield was built without CUDA: pass arrays of the host.")
     for each, some in (((3,), vectors), ((), numbers)):
@@ -112,9 +119,8 @@ def place_of(dtype: np.dtype, vectors: dict[str, Any], numbers: Optional[dict[st
                     f"{name} on the GPU has the type {own} and the shape {shape}, but must have "
                     f"{dtype.name} and ({wanted})."
                 )
-    new, take = _makers(arrays[0], dtype)
     streams = {_stream_of(array) for array in arrays}
-    return on_gpu(new, take, streams.pop() if len(streams) == 1 else None)
+    return on_stream(streams.pop() if len(streams) == 1 else None), *_makers(arrays[0], dtype)
 
 
 def _is_of(package, kind, array):

@@ -151,7 +151,7 @@ class Solver(processes.CoreOwner):
             charges: an array of the host, or in the memory of the GPU, as evaluate() takes positions.
         """
         own = self._array("charges", charges, ("n",))
-        self.set_charges_in(place_of(self.dtype, {}, {"charges": own}), own)
+        self.set_charges_in(place_of(self.dtype, {}, {"charges": own})[0], own)
 
     def set_charges_in(self, place: Place, charges: Any) -> None:
         """set_charges() with an array in a place."""
@@ -309,17 +309,15 @@ class Solver(processes.CoreOwner):
                 or potentials: several pairs whose energies cancel are not, unless potentials are asked for.
             MemoryError: memory is exhausted.
         """
-        offset, box = _offset(grid_offset), _box(box)
-        lambda_ = arguments.number("lambda_", lambda_)
+        wanted = bool(virial), _offset(grid_offset), arguments.number("lambda_", lambda_), bool(slope)
         at = self._array("x", x, ("n", 3))
         with self.alone():
-            place, n = place_of(self.dtype, {"x": at}), len(at)
+            (place, new, take), n = place_of(self.dtype, {"x": at}), len(at)
             shapes = (n, 3), (n,), (n, 3), (n, 6), (n, 3)
             asked = True, potentials, gradients, hessians, torques
-            outputs = [place.new(*shape) if flag else None for shape, flag in zip(shapes, asked)]
-            wanted = bool(virial), offset, lambda_, bool(slope)
+            outputs = [new(*shape) if flag else None for shape, flag in zip(shapes, asked)]
             energy, matrix, derivative = self.evaluate_into(place, at, box, outputs, *wanted)
-        forces, values, first, second, turning = (None if a is None else place.take(a) for a in outputs)
+        forces, values, first, second, turning = (None if a is None else take(a) for a in outputs)
         return Result(
             energy,
             forces,
@@ -354,7 +352,7 @@ class Solver(processes.CoreOwner):
             TypeError, ValueError, MemoryError: as evaluate().
             RuntimeError: the solver has dipoles or charges of two states; near functions that do not go with dipoles.
         """
-        offset, rows = _offset(grid_offset), _box(box)
+        offset = _offset(grid_offset)
         at = self._array("x", x, ("n", 3))
         for name, array in (("dx", dx), ("dcharges", dcharges)):
             if is_on_gpu(x) and array is not None and not is_on_gpu(array):
@@ -362,16 +360,16 @@ class Solver(processes.CoreOwner):
         moves = None if dx is None else self._array("dx", dx, at.shape)
         changes = None if dcharges is None else self._array("dcharges", dcharges, at.shape[:1])
         vectors = {"x": at} if moves is None else {"x": at, "dx": moves}
-        place = place_of(self.dtype, vectors, {} if changes is None else {"dcharges": changes})
-        outputs = place.new(len(at), 3), place.new(len(at))
-        self.tangent_into(place, at, rows, moves, changes, outputs, offset)
-        return Tangent(*map(place.take, outputs))
+        place, new, take = place_of(self.dtype, vectors, {} if changes is None else {"dcharges": changes})
+        outputs = new(len(at), 3), new(len(at))
+        self.tangent_into(place, at, box, moves, changes, outputs, offset)
+        return Tangent(*map(take, outputs))
 
     def evaluate_into(
         self,
         place: Place,
         x: Any,
-        box: NDArray,
+        box: Optional[ArrayLike],
         outputs: Sequence[Any],
         virial: bool = False,
         grid_offset: Sequence[float] = (0.0, 0.0, 0.0),
@@ -386,27 +384,29 @@ class Solver(processes.CoreOwner):
         Returns:
             Energy, virial and slope.
         """
+        rows = _box(box)
         with self.alone() as core:
-            given = x, box, *outputs, virial, grid_offset, lambda_, slope
-            found = self._evaluated(x, box, place.function(core, "evaluate"), *given, depth=4)
-            self._particles.check(core.coulomb_constant(), x, box, found[0], outputs[1])
+            given = x, rows, *outputs, virial, grid_offset, lambda_, slope
+            found = self._evaluated(x, rows, place.function(core, "evaluate"), *given, depth=4)
+            self._particles.check(core.coulomb_constant(), x, rows, found[0], outputs[1])
         return found
 
     def tangent_into(
         self,
         place: Place,
         x: Any,
-        box: NDArray,
+        box: Optional[ArrayLike],
         dx: Any,
         dcharges: Any,
         outputs: Sequence[Any],
         grid_offset: Sequence[float] = (0.0, 0.0, 0.0),
     ) -> None:
         """tangent() with arrays in a place, of which others are filled: forces and potentials."""
+        rows = _box(box)
         with self.alone() as core:
-            given = x, box, dx, dcharges, *outputs, grid_offset
-            self._evaluated(x, box, place.function(core, "evaluate_tangent"), *given, depth=4)
-            self._particles.look(x, box)
+            given = x, rows, dx, dcharges, *outputs, grid_offset
+            self._evaluated(x, rows, place.function(core, "evaluate_tangent"), *given, depth=4)
+            self._particles.look(x, rows)
 
     def induced_dipoles(
         self,
@@ -471,14 +471,14 @@ class Solver(processes.CoreOwner):
             raise ValueError("Positions and points must both be on a GPU, or both on the host.")
         own, at = self._array("x", x, ("n", 3)), self._array("points", points, ("m", 3))
         with self.alone():
-            place = place_of(self.dtype, {"x": own, "points": at})
-            found = place.new(len(at)), place.new(len(at), 3)
+            place, new, take = place_of(self.dtype, {"x": own, "points": at})
+            found = new(len(at)), new(len(at), 3)
             work = self._particles.count + len(at)
             if work > (self._work or 0) and self._needs_other_threads(work):
                 self._make_for(work)
             function = place.function(self._own_core(), "evaluate_at")
             self._evaluated(own, box, function, own, box, at, *found, offset)
-            potentials, fields = map(place.take, found)
+            potentials, fields = map(take, found)
             limit = self._particles.largest_potential(self._own_core().coulomb_constant())
             with np.errstate(divide="ignore"):
                 return potentials / (abs(potentials) <= limit), fields  # infinite where a charge is
