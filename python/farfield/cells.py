@@ -53,14 +53,11 @@ def orientation(cell: Any, package: Any = np) -> Any:
         cell: vectors as rows, [3, 3], or [2, 3], double precision.
         package: numpy, or another one that has its functions, whose array the cell is.
     """
-    first = cell[0] / package.linalg.norm(cell[0])
-    second = cell[1]
-    for _ in range(2):  # the second time without the rounding of vectors that are nearly parallel
-        second = second - (second @ first) * first
-        second = second / package.linalg.norm(second)
-    third = package.cross(first, second)
+    normal = package.cross(cell[0], cell[1])
+    first, third = cell[0] / package.linalg.norm(cell[0]), normal / package.linalg.norm(normal)
+    second = package.cross(third, first)
     if len(cell) == 3:
-        third = package.where(cell[2] @ third < 0, -third, third)
+        third = package.where((cell[2] * normal).sum() < 0, -third, third)
     return package.stack((first, second, third))
 
 

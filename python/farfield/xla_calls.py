@@ -24,7 +24,7 @@ from .device_arrays import HOST, GpuArray, on_stream
 _NAME = "farfield_call"
 _TYPES = {11: np.float32, 12: np.float64}
 _IS_METADATA, _IS_SCALAR, _EXECUTES = 1, 3, 3
-_INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _INTERNAL = 3, 8, 13
+_INTERNAL = 13  # an error of whoever is called
 
 
 class _Extension(ctypes.Structure):
@@ -120,7 +120,7 @@ def lower(platform: str, ctx: Any, *operands: Any, call: Call) -> Any:
     return jax.ffi.ffi_lowering(_NAME)(ctx, *operands, function=np.int64(call.number))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _register(platform):
     """Not before it is needed: no program runs where XLA refuses it."""
     handler = ctypes.CFUNCTYPE(c_void_p, POINTER(_Frame))(functools.partial(_handle, platform != "cpu"))
@@ -138,19 +138,17 @@ def _handle(is_on_gpu, pointer):
         if frame.stage == _EXECUTES:
             _run(frame, is_on_gpu)
     except BaseException as error:  # XLA raises it
-        kinds = ((ValueError, _INVALID_ARGUMENT), (MemoryError, _RESOURCE_EXHAUSTED), (BaseException, _INTERNAL))
-        code = next(code for kind, code in kinds if isinstance(error, kind))
         text = f"{type(error).__name__}: {error}".encode()
-        return frame.api.contents.create_error(_new(_ErrorArguments, message=text, code=code))
+        return frame.api.contents.create_error(_new(_ErrorArguments, message=text, code=_INTERNAL))
     return None
 
 
 def _answer(frame):
-    """Tells XLA its own version, if the layouts are known; it refuses 0.0."""
+    """Tells XLA its own version, if the layouts are known; it refuses 0.0. Where it does not tell, there was 0.1 only."""
     metadata = ctypes.cast(frame.extension, POINTER(_MetadataExtension)).contents.metadata.contents
-    version = frame.api.contents.version
-    is_known = version.struct_size == ctypes.sizeof(_Version) and version.major == 0
-    metadata.version.major, metadata.version.minor = (0, version.minor) if is_known else (0, 0)
+    own = frame.api.contents.version if frame.api else _new(_Version, major=0, minor=1)
+    is_known = own.struct_size == ctypes.sizeof(_Version) and own.major == 0
+    metadata.version.major, metadata.version.minor = 0, own.minor if is_known else 0
     metadata.traits = 0
 
 
