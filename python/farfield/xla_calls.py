@@ -144,7 +144,7 @@ def _handle(is_on_gpu, pointer):
 
 
 def _answer(frame):
-    """Tells XLA its own version, if the layouts are known; it refuses 0.0. Where it does not tell, there was 0.1 only."""
+    """Tells XLA its own version, 0.1 where it does not say, if the layouts are known; it refuses 0.0."""
     metadata = ctypes.cast(frame.extension, POINTER(_MetadataExtension)).contents.metadata.contents
     own = frame.api.contents.version if frame.api else _new(_Version, major=0, minor=1)
     is_known = own.struct_size == ctypes.sizeof(_Version) and own.major == 0
