@@ -202,10 +202,10 @@ class _Fill(NamedTuple):
         getattr(self.systems, self.name)(place, *self.given, *arrays)
 
 
-# Functions of systems, as one operation whatever the precision of JAX is: they need float64, which it may not have.
-_host = Primitive("farfield_host")
-_host.multiple_results = True
-# What XLA calls in them
+# A function of systems as one operation: within it there is float64, which JAX may not have outside.
+_operation = Primitive("farfield_systems")
+_operation.multiple_results = True
+# What XLA calls within it
 _library = Primitive("farfield_library")
 _library.multiple_results = True
 # the context manager in versions before 0.8
@@ -213,15 +213,15 @@ _double = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.ena
 
 
 def _compile(function, structure, results):
-    return jax.jit(lambda *leaves: _host.bind(*leaves, function=function, structure=structure, results=results))
+    return jax.jit(lambda *leaves: _operation.bind(*leaves, function=function, structure=structure, results=results))
 
 
-@_host.def_impl
-def _run_on_host(*leaves, function, structure, results):
+@_operation.def_impl
+def _run_compiled(*leaves, function, structure, results):
     return function.systems.calls.compiled(function, structure, results)(*leaves)
 
 
-@_host.def_abstract_eval
+@_operation.def_abstract_eval
 def _like_results(*leaves, function, structure, results):
     return [jax.core.ShapedArray(shape, dtype) for shape, dtype in results]
 
@@ -258,7 +258,7 @@ def _called(function, results, *operands):
     leaves, structure = jax.tree.flatten(operands)
     likes, of_results = jax.tree.flatten(results)
     shapes = tuple((like.shape, np.dtype(like.dtype)) for like in likes)
-    values = _host.bind(*leaves, function=function, structure=structure, results=shapes)
+    values = _operation.bind(*leaves, function=function, structure=structure, results=shapes)
     return jax.tree.unflatten(of_results, values)
 
 
@@ -273,10 +273,10 @@ def _map(primitive, operands, axes, **parameters):
     return results, [0] * len(results)
 
 
-mlir.register_lowering(_host, _lower)
+mlir.register_lowering(_operation, _lower)
 mlir.register_lowering(_library, partial(_lower_fill, "cpu"), platform="cpu")
 mlir.register_lowering(_library, partial(_lower_fill, "CUDA"), platform="cuda")
-batching.primitive_batchers[_host] = partial(_map, _host)
+batching.primitive_batchers[_operation] = partial(_map, _operation)
 
 
 def _varying(tangents):

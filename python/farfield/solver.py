@@ -68,8 +68,9 @@ class Solver(processes.CoreOwner):
 
     evaluate(), tangent() and evaluate_at() take arrays in the memory of a GPU, too, if they speak DLPack,
     as those of PyTorch, CuPy and JAX, have the solver's dtype, and the solver has that GPU: they are read
-    there, and what is returned is of the same package and stays there. So does set_charges(). A call first waits for
-    all that was given to the GPU before. Exclusions, widths and groups are NumPy's arrays all the same.
+    there, and what is returned is of the same package and stays there. So does set_charges(). A call is in order with
+    the current stream of PyTorch or CuPy. With arrays of other packages it first waits for all that was given to the
+    GPU before. Exclusions, widths and groups are NumPy's arrays all the same.
 
     Args:
         accuracy: wanted error of the forces: their RMS error over all particles is at most this

@@ -11,6 +11,7 @@ import functools
 import itertools
 import math
 import secrets
+import threading
 import weakref
 from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_uint32, c_void_p
 from typing import Any
@@ -93,6 +94,7 @@ def _new(kind, **fields):
 #: Functions that programs call by their numbers, which no other process has.
 _functions: Any = weakref.WeakValueDictionary()
 _numbers = itertools.count(secrets.randbits(62))
+_guard = threading.Lock()
 
 
 class Call:
@@ -115,7 +117,8 @@ def lower(platform: str, ctx: Any, *operands: Any, call: Call) -> Any:
 
     Whoever keeps the program keeps the call.
     """
-    _register(platform)
+    with _guard:
+        _register(platform)
     ctx.module_context.add_keepalive(call)
     return jax.ffi.ffi_lowering(_NAME)(ctx, *operands, function=np.int64(call.number))
 
@@ -156,7 +159,9 @@ def _run(frame, is_on_gpu):
     for fields in frame.operands, frame.results, frame.attributes:
         if fields.struct_size != ctypes.sizeof(fields):
             raise RuntimeError("This version of XLA passes arrays in another way than farfield knows.")
-    call = _functions[_number_of(frame.attributes)]
+    call = _functions.get(_number_of(frame.attributes))
+    if call is None:
+        raise RuntimeError("This program was compiled in another process, or its solver is gone: compile it anew.")
     operands, results = (
         [items.items[k].contents for k in range(items.size)] for items in (frame.operands, frame.results)
     )
