@@ -24,13 +24,6 @@ using FilledTableOnGpu = nb::ndarray<Real, nb::ndim<2>, nb::c_contig, nb::device
 using BoxesOnGpu   = nb::ndarray<const double, nb::shape<-1, 3, 3>, nb::c_contig, nb::device::cuda>;
 using TensorsOnGpu = nb::ndarray<double, nb::shape<-1, 3, 3>, nb::c_contig, nb::device::cuda>;
 using ErrorsOnGpu  = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cuda>;
-using ValuesOnGpu  = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cuda>;
-
-//! A stream of CUDA, as packages give its address.
-inline void* streamAt(std::uintptr_t address)
-{
-    return reinterpret_cast<void*>(address);
-}
 
 /*! \brief As PythonBatch::evaluate(), in order with a stream.
  *
@@ -41,11 +34,11 @@ void evaluateBatchOnGpu(PythonBatch<Real>& python,
                         const TableOnGpu<Real>& q,
                         const Indices& offsets,
                         const BoxesOnGpu& boxes,
-                        const ValuesOnGpu& energies,
+                        const ValuesOnGpu<double>& energies,
                         const FilledTableOnGpu<Real>& forces,
                         const std::optional<FilledTableOnGpu<Real>>& potentials,
                         const std::optional<TensorsOnGpu>& virials,
-                        const ValuesOnGpu& errors,
+                        const ValuesOnGpu<double>& errors,
                         std::uintptr_t stream)
 {
     const nb::gil_scoped_release release;

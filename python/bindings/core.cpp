@@ -150,5 +150,8 @@ NB_MODULE(_core, module)
     bindBatch<float>(module, "SingleBatch");
     bindBatch<double>(module, "DoubleBatch");
     bindKernels(module);
+#ifdef FARFIELD_PYTHON_ON_GPU
+    bindArraysOnGpu(module);
+#endif
     module.def("version", &version);
 }

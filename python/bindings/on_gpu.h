@@ -9,6 +9,9 @@
 #ifndef FARFIELD_PYTHON_BINDINGS_ON_GPU_H
 #define FARFIELD_PYTHON_BINDINGS_ON_GPU_H
 
+#include <cstdint>
+#include <optional>
+
 #include <cuda_runtime_api.h>
 
 #include "farfield/farfield_cuda.h"
@@ -22,9 +25,14 @@ template<class Real>
 using PositionsOnGpu = nb::ndarray<const Real, nb::shape<-1, 3>, nb::c_contig, nb::device::cuda>;
 template<class Real>
 using ChargesOnGpu = nb::ndarray<const Real, nb::shape<-1>, nb::c_contig, nb::device::cuda>;
-//! What is returned: an object that any package takes by from_dlpack().
-template<class Real, int dimensions>
-using OnGpu = nb::ndarray<nb::array_api, Real, nb::ndim<dimensions>, nb::device::cuda>;
+//! Arrays that are filled.
+template<class Real>
+using VectorsOnGpu = nb::ndarray<Real, nb::shape<-1, 3>, nb::c_contig, nb::device::cuda>;
+template<class Real>
+using ValuesOnGpu = nb::ndarray<Real, nb::ndim<1>, nb::c_contig, nb::device::cuda>;
+template<class Real>
+using HessiansOnGpu = nb::ndarray<Real, nb::shape<-1, 6>, nb::c_contig, nb::device::cuda>;
+using Address       = std::optional<std::uintptr_t>;
 
 inline void checkCuda(cudaError_t status, const char* what)
 {
@@ -36,29 +44,6 @@ inline void checkCuda(cudaError_t status, const char* what)
                     std::string("CUDA reports '") + cudaGetErrorString(status) + "' while " + what
                             + ".");
     }
-}
-
-//! Memory of the GPU of an array, which Python owns from here on.
-template<class Real, int dimensions>
-OnGpu<Real, dimensions> makeOnGpu(const std::array<size_t, dimensions>& shape, int device)
-{
-    size_t size = sizeof(Real);
-    for (const size_t extent : shape)
-    {
-        size *= extent;
-    }
-    void* memory = nullptr;
-    checkCuda(cudaMalloc(&memory, std::max<size_t>(size, 1)), "allocating memory");
-    // Unlike cudaFreeAsync() this waits for whoever still reads it, in any stream
-    const nb::capsule owner(memory, [](void* p) noexcept { (void)cudaFree(p); });
-    return OnGpu<Real, dimensions>(memory,
-                                   dimensions,
-                                   shape.data(),
-                                   owner,
-                                   nullptr,
-                                   nb::dtype<Real>(),
-                                   nb::device::cuda::value,
-                                   device);
 }
 
 //! While it lives, a GPU is the current one of this thread.
@@ -92,105 +77,140 @@ void checkGpu(PythonSolver<Real>& python, const Array& array, const char* what)
     }
 }
 
-//! Waits for what any stream of the GPU does with the arrays.
-inline void waitForArrays()
+/*! \brief The stream that a call works in, after what was given to the arrays before.
+ *
+ *  \param[in] address  None: it is the default one, after all work of the current GPU */
+inline cudaStream_t streamAt(const Address& address)
 {
+    if (!address)
+    {
+        const nb::gil_scoped_release release;
+        checkCuda(cudaDeviceSynchronize(), "waiting for the arrays");
+    }
+    return reinterpret_cast<cudaStream_t>(address.value_or(0));
+}
+
+/*! \brief Floating-point numbers in the memory of a GPU, for any package that speaks DLPack.
+ *  \param[in] bytes    of each number
+ *  \param[in] address  of memory that outlives what is returned; None: it has memory of its own */
+inline nb::ndarray<nb::array_api, nb::device::cuda>
+arrayOnGpu(const std::vector<size_t>& shape, int bytes, int device, const Address& address)
+{
+    void* memory = reinterpret_cast<void*>(address.value_or(0));
+    nb::object owner;
+    if (!address)
+    {
+        const CurrentGpu current(device);
+        size_t size = bytes;
+        for (const size_t extent : shape)
+        {
+            size *= extent;
+        }
+        checkCuda(cudaMalloc(&memory, std::max<size_t>(size, 1)), "allocating memory");
+        // Unlike cudaFreeAsync() this waits for whoever still reads it, in any stream
+        owner = nb::capsule(memory, [](void* p) noexcept { (void)cudaFree(p); });
+    }
+    const nb::dlpack::dtype type = { static_cast<uint8_t>(nb::dlpack::dtype_code::Float),
+                                     static_cast<uint8_t>(8 * bytes),
+                                     1 };
+    return { memory, shape.size(), shape.data(), owner, nullptr, type, nb::device::cuda::value,
+             device };
+}
+
+//! The GPU whose memory an address is in.
+inline int gpuOf(std::uintptr_t address)
+{
+    cudaPointerAttributes attributes = {};
+    checkCuda(cudaPointerGetAttributes(&attributes, reinterpret_cast<const void*>(address)),
+              "looking for the GPU of an array");
+    return attributes.device;
+}
+
+//! Copies numbers between the host and a GPU, in order with a stream, and waits until they are there.
+inline void copyNumbers(const nb::ndarray<nb::c_contig>& to,
+                        const nb::ndarray<nb::ro, nb::c_contig>& from,
+                        const Address& address)
+{
+    const bool isFromGpu = from.device_type() == nb::device::cuda::value;
+    const CurrentGpu current(isFromGpu ? from.device_id() : to.device_id());
+    const cudaStream_t stream = streamAt(address);
     const nb::gil_scoped_release release;
-    checkCuda(cudaDeviceSynchronize(), "waiting for the arrays");
+    checkCuda(cudaMemcpyAsync(to.data(), from.data(), from.nbytes(), cudaMemcpyDefault, stream),
+              "copying an array");
+    checkCuda(cudaStreamSynchronize(stream), "copying an array");
 }
 
 /*! \brief As PythonSolver::setCharges().
- *  \returns a copy of the charges, and the mean square of those that are not zero, e^2 */
+ *  \param[out] copy  of the charges
+ *  \returns the mean square of those that are not zero, e^2 */
 template<class Real>
-std::pair<OnGpu<Real, 1>, double> setChargesOnGpu(PythonSolver<Real>& python,
-                                                  const ChargesOnGpu<Real>& q)
+double setChargesOnGpu(PythonSolver<Real>& python,
+                       const ChargesOnGpu<Real>& q,
+                       const ValuesOnGpu<Real>& copy,
+                       const Address& address)
 {
     checkGpu(python, q, "charges");
     const CurrentGpu current(q.device_id());
-    waitForArrays();
-    OnGpu<Real, 1> copy = makeOnGpu<Real, 1>({ q.shape(0) }, q.device_id());
-    checkCuda(cudaMemcpy(copy.data(), q.data(), q.nbytes(), cudaMemcpyDeviceToDevice),
-              "copying charges");
-    ChargeTotals totals = {};
+    const cudaStream_t stream = streamAt(address);
+    ChargeTotals totals       = {};
     {
         const nb::gil_scoped_release release;
-        totals = setCharges(python.solver(), q.data(), sizeOf(q.size()), nullptr);
+        totals = setCharges(python.solver(), q.data(), sizeOf(q.size()), stream);
+        checkCuda(cudaMemcpyAsync(
+                          copy.data(), q.data(), q.nbytes(), cudaMemcpyDeviceToDevice, stream),
+                  "copying charges");
+        checkCuda(cudaStreamSynchronize(stream), "copying charges");
     }
     python.setCount(q.size());
-    return { copy, totals.squared / static_cast<double>(std::max(totals.charged, 1LL)) };
+    return totals.squared / static_cast<double>(std::max(totals.charged, 1LL));
 }
 
-//! What is computed at particles, by the names of Outputs; None where it is not wanted.
+//! As PythonSolver::evaluate(). \returns energy, virial and dV/dlambda
 template<class Real>
-struct OutputsOnGpu
-{
-    template<int Dimensions>
-    using Array = std::optional<OnGpu<Real, Dimensions>>;
-    Array<1> potentials;
-    Array<2> gradients, hessians, torques;
-};
-
-/*! \brief As PythonSolver::evaluate().
- *  \param[in] wanted  potentials, gradients, second derivatives, torques
- *  \returns energy, virial, dV/dlambda, forces, and what is wanted */
-template<class Real>
-auto evaluateOnGpu(PythonSolver<Real>& python,
-                   const PositionsOnGpu<Real>& x,
-                   const Box& box,
-                   const std::array<bool, 4>& wanted,
-                   bool virial,
-                   const std::array<double, 3>& gridOffset,
-                   double lambda,
-                   bool slope)
+std::tuple<double, Matrix, double> evaluateOnGpu(PythonSolver<Real>& python,
+                                                 const PositionsOnGpu<Real>& x,
+                                                 const Box& box,
+                                                 const VectorsOnGpu<Real>& forces,
+                                                 const std::optional<ValuesOnGpu<Real>>& potentials,
+                                                 const std::optional<VectorsOnGpu<Real>>& gradients,
+                                                 const std::optional<HessiansOnGpu<Real>>& hessians,
+                                                 const std::optional<VectorsOnGpu<Real>>& torques,
+                                                 bool virial,
+                                                 const std::array<double, 3>& gridOffset,
+                                                 double lambda,
+                                                 bool slope,
+                                                 const Address& address)
 {
     checkSize(x.shape(0), python.count(), "positions");
     Request request       = requestOf(virial, gridOffset, lambda, slope);
     request.mayHaveJumped = true;
     checkGpu(python, x, "positions");
     const CurrentGpu current(x.device_id());
-    waitForArrays();
-    OnGpu<Real, 2> forces = makeOnGpu<Real, 2>({ x.shape(0), 3 }, x.device_id());
-    OutputsOnGpu<Real> own;
-    if (wanted[0])
-    {
-        own.potentials = makeOnGpu<Real, 1>({ x.shape(0) }, x.device_id());
-    }
-    const auto make = [&](int which, size_t each, std::optional<OnGpu<Real, 2>>* array)
-    {
-        if (wanted[which])
-        {
-            *array = makeOnGpu<Real, 2>({ x.shape(0), each }, x.device_id());
-        }
-        return wanted[which] ? (*array)->data() : nullptr;
-    };
+    const cudaStream_t stream = streamAt(address);
     Outputs<Real> outputs;
-    outputs.potentials = own.potentials ? own.potentials->data() : nullptr;
-    outputs.gradients  = make(1, 3, &own.gradients);
-    outputs.hessians   = make(2, 6, &own.hessians);
-    outputs.torques    = make(3, 3, &own.torques);
+    outputs.potentials = potentials ? potentials->data() : nullptr;
+    outputs.gradients  = gradients ? gradients->data() : nullptr;
+    outputs.hessians   = hessians ? hessians->data() : nullptr;
+    outputs.torques    = torques ? torques->data() : nullptr;
     Totals totals;
     {
         const nb::gil_scoped_release release;
-        enqueue(python.solver(), x.data(), rows(box), forces.data(), request, nullptr, outputs);
+        enqueue(python.solver(), x.data(), rows(box), forces.data(), request, stream, outputs);
         totals = wait(python.solver());
     }
-    return std::make_tuple(totals.energy,
-                           virialOf(totals),
-                           totals.dEnergyDLambda,
-                           forces,
-                           own.potentials,
-                           own.gradients,
-                           own.hessians,
-                           own.torques);
+    return { totals.energy, virialOf(totals), totals.dEnergyDLambda };
 }
 
-//! As PythonSolver::evaluateAt(). \returns potentials and fields
+//! As PythonSolver::evaluateAt().
 template<class Real>
-std::pair<OnGpu<Real, 1>, OnGpu<Real, 2>> evaluateAtOnGpu(PythonSolver<Real>& python,
-                                                          const PositionsOnGpu<Real>& x,
-                                                          const Box& box,
-                                                          const PositionsOnGpu<Real>& at,
-                                                          const std::array<double, 3>& gridOffset)
+void evaluateAtOnGpu(PythonSolver<Real>& python,
+                     const PositionsOnGpu<Real>& x,
+                     const Box& box,
+                     const PositionsOnGpu<Real>& at,
+                     const ValuesOnGpu<Real>& potentials,
+                     const VectorsOnGpu<Real>& fields,
+                     const std::array<double, 3>& gridOffset,
+                     const Address& address)
 {
     checkSize(x.shape(0), python.count(), "positions");
     Request request;
@@ -198,35 +218,31 @@ std::pair<OnGpu<Real, 1>, OnGpu<Real, 2>> evaluateAtOnGpu(PythonSolver<Real>& py
     checkGpu(python, x, "positions");
     checkGpu(python, at, "points");
     const CurrentGpu current(x.device_id());
-    waitForArrays();
-    OnGpu<Real, 1> potentials = makeOnGpu<Real, 1>({ at.shape(0) }, x.device_id());
-    OnGpu<Real, 2> fields     = makeOnGpu<Real, 2>({ at.shape(0), 3 }, x.device_id());
-    {
-        const nb::gil_scoped_release release;
-        evaluateAt(python.solver(),
-                   x.data(),
-                   rows(box),
-                   at.data(),
-                   sizeOf(at.shape(0)),
-                   potentials.data(),
-                   fields.data(),
-                   request,
-                   nullptr);
-    }
-    return { potentials, fields };
+    const cudaStream_t stream = streamAt(address);
+    const nb::gil_scoped_release release;
+    evaluateAt(python.solver(),
+               x.data(),
+               rows(box),
+               at.data(),
+               sizeOf(at.shape(0)),
+               potentials.data(),
+               fields.data(),
+               request,
+               stream);
 }
 
 /*! \brief As PythonSolver::evaluateTangent().
- *  \param[in] dx, dq  None where nothing changes
- *  \returns forces and potentials */
+ *  \param[in] dx, dq  None where nothing changes */
 template<class Real>
-std::pair<OnGpu<Real, 2>, OnGpu<Real, 1>>
-evaluateTangentOnGpu(PythonSolver<Real>& python,
-                     const PositionsOnGpu<Real>& x,
-                     const std::optional<PositionsOnGpu<Real>>& dx,
-                     const std::optional<ChargesOnGpu<Real>>& dq,
-                     const Box& box,
-                     const std::array<double, 3>& gridOffset)
+void evaluateTangentOnGpu(PythonSolver<Real>& python,
+                          const PositionsOnGpu<Real>& x,
+                          const Box& box,
+                          const std::optional<PositionsOnGpu<Real>>& dx,
+                          const std::optional<ChargesOnGpu<Real>>& dq,
+                          const VectorsOnGpu<Real>& forces,
+                          const ValuesOnGpu<Real>& potentials,
+                          const std::array<double, 3>& gridOffset,
+                          const Address& address)
 {
     checkSize(x.shape(0), python.count(), "positions");
     checkGpu(python, x, "positions");
@@ -247,24 +263,68 @@ evaluateTangentOnGpu(PythonSolver<Real>& python,
     request.gridOffset    = gridOffset;
     request.mayHaveJumped = true;
     const CurrentGpu current(x.device_id());
-    waitForArrays();
-    OnGpu<Real, 2> forces     = makeOnGpu<Real, 2>({ x.shape(0), 3 }, x.device_id());
-    OnGpu<Real, 1> potentials = makeOnGpu<Real, 1>({ x.shape(0) }, x.device_id());
-    {
-        const nb::gil_scoped_release release;
-        const Tangent<Real> tangent = { forces.data(), potentials.data() };
-        evaluateTangent(python.solver(), x.data(), rows(box), direction, tangent, request, nullptr);
-    }
-    return { forces, potentials };
+    const cudaStream_t stream = streamAt(address);
+    const nb::gil_scoped_release release;
+    const Tangent<Real> tangent = { forces.data(), potentials.data() };
+    evaluateTangent(python.solver(), x.data(), rows(box), direction, tangent, request, stream);
 }
 
 template<class Real>
 void bindOnGpu(nb::class_<PythonSolver<Real>>* solver)
 {
-    solver->def("set_charges_on_gpu", &setChargesOnGpu<Real>);
-    solver->def("evaluate_on_gpu", &evaluateOnGpu<Real>);
-    solver->def("evaluate_at_on_gpu", &evaluateAtOnGpu<Real>);
-    solver->def("evaluate_tangent_on_gpu", &evaluateTangentOnGpu<Real>);
+    using namespace nb::literals;
+    solver->def("set_charges_on_gpu",
+                &setChargesOnGpu<Real>,
+                "q"_a,
+                "copy"_a.noconvert(),
+                "stream"_a.none());
+    solver->def("evaluate_on_gpu",
+                &evaluateOnGpu<Real>,
+                "x"_a,
+                "box"_a,
+                "forces"_a.noconvert(),
+                "potentials"_a.none().noconvert(),
+                "gradients"_a.none().noconvert(),
+                "hessians"_a.none().noconvert(),
+                "torques"_a.none().noconvert(),
+                "virial"_a,
+                "grid_offset"_a,
+                "lambda_"_a,
+                "slope"_a,
+                "stream"_a.none());
+    solver->def("evaluate_at_on_gpu",
+                &evaluateAtOnGpu<Real>,
+                "x"_a,
+                "box"_a,
+                "at"_a,
+                "potentials"_a.noconvert(),
+                "fields"_a.noconvert(),
+                "grid_offset"_a,
+                "stream"_a.none());
+    solver->def("evaluate_tangent_on_gpu",
+                &evaluateTangentOnGpu<Real>,
+                "x"_a,
+                "box"_a,
+                "dx"_a.none(),
+                "dq"_a.none(),
+                "forces"_a.noconvert(),
+                "potentials"_a.noconvert(),
+                "grid_offset"_a,
+                "stream"_a.none());
+}
+
+inline void bindArraysOnGpu(nb::module_& module)
+{
+    using namespace nb::literals;
+    module.def("array_on_gpu",
+               &arrayOnGpu,
+               "shape"_a,
+               "bytes"_a,
+               "device"_a,
+               "address"_a.none(),
+               nb::rv_policy::reference);
+    module.def("gpu_of", &gpuOf, "address"_a);
+    module.def("copy_numbers", &copyNumbers, "to"_a.noconvert(), "from_"_a, "stream"_a.none());
 }
 
 } // namespace farfield

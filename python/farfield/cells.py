@@ -10,6 +10,8 @@ from typing import Any, Optional
 import numpy as np
 from numpy.typing import NDArray
 
+from .device_arrays import Place
+
 
 def lower_triangular(vectors: NDArray) -> tuple[NDArray, NDArray]:
     """A box, lower triangular with a positive diagonal, and a rotation or reflection: vectors = box @ turned.
@@ -37,32 +39,31 @@ def _lower_triangular(numbers, count):
             f"The cell vectors {rows} have no {'volume' if len(vectors) == 3 else 'area'}: those of directions "
             "with images must be finite and independent."
         )
-    q, r = np.linalg.qr(cell.T)
-    signs = np.sign(np.diag(r))
-    results = np.ascontiguousarray((r * signs[:, None]).T), np.ascontiguousarray((q * signs).T)
+    turned = orientation(cell)
+    results = np.tril(cell @ turned.T), turned
     for array in results:
         array.flags.writeable = False
     return results
 
 
+def orientation(cell: Any, package: Any = np) -> Any:
+    """The rotation or reflection of a cell: what lower_triangular() calls turned.
+
+    Args:
+        cell: vectors as rows, [3, 3], or [2, 3], double precision.
+        package: numpy, or another one that has its functions, whose array the cell is.
+    """
+    normal = package.cross(cell[0], cell[1])
+    first, third = cell[0] / package.linalg.norm(cell[0]), normal / package.linalg.norm(normal)
+    second = package.cross(third, first)
+    if len(cell) == 3:
+        third = package.where((cell[2] * normal).sum() < 0, -third, third)
+    return package.stack((first, second, third))
+
+
 def boundary_of(cells: Any) -> str:
     """The boundary of cells, [..., 3, 3], of slabs with two vectors, [..., 2, 3], or of None, which have no images."""
     return "open" if cells is None else "periodic" if cells.shape[-2] == 3 else "slab"
-
-
-def gradient_by_cell(cell: NDArray, turned: NDArray, virial: NDArray, x: NDArray, by_positions: NDArray) -> NDArray:
-    """The gradient of an energy by a cell, kJ/mol/nm, as the cell.
-
-    Of the derivative by a strain of positions and cell, 2 virial, it is the cell's own part.
-
-    Args:
-        cell: vectors as rows, nm, [3, 3], or [2, 3].
-        turned: as lower_triangular() gives it for the cell.
-        virial: in the lower triangular box, kJ/mol, [3, 3].
-        x: positions, nm, [n, 3].
-        by_positions: the gradient by them, kJ/mol/nm, [n, 3].
-    """
-    return np.linalg.pinv(cell.T) @ (turned.T @ (2 * virial) @ turned - x.T @ by_positions)
 
 
 #: Options of a solver that a batch has, too.
@@ -91,9 +92,9 @@ class SystemInCell:
                 "forces are differentiated, or leave the exclusions out."
             )
 
-    def error_of_sums(self, forces: Any) -> float:
+    def error_of_sums(self, forces: Any) -> Any:
         """The error of forces, [n, 3], of sums that are as accurate as the solver, kJ/mol/nm."""
-        return self.solver.accuracy * float((forces * forces).sum() / max(len(forces), 1)) ** 0.5
+        return self.solver.accuracy * ((forces * forces).sum() / max(len(forces), 1)) ** 0.5
 
     @staticmethod
     def box_of(cell: Optional[NDArray]) -> tuple[Optional[NDArray], NDArray]:
@@ -101,19 +102,12 @@ class SystemInCell:
         return (None, np.eye(3)) if cell is None else lower_triangular(cell)
 
     @contextlib.contextmanager
-    def with_charges(self, charges: Any):
-        """The solver, for this system alone, with charges as set_charges() takes them."""
+    def with_charges(self, charges: Any, place: Optional[Place] = None):
+        """The solver, for this system alone, with charges as set_charges() takes them, or in a place."""
         with self.solver.alone():
-            self.solver.set_charges(charges)
+            if place is None:
+                self.solver.set_charges(charges)
+            else:
+                self.solver.set_charges_in(place, charges)
             self.solver.set_exclusions(self.exclusions)
             yield self.solver
-
-    def tangent(
-        self, x: NDArray, charges: NDArray, cell: Optional[NDArray], dx: Optional[NDArray], dcharges: Optional[NDArray]
-    ) -> tuple[NDArray, NDArray]:
-        """Derivatives of forces and potentials along a direction, in the orientation of the cell."""
-        box, turned = self.box_of(cell)
-        with self.with_charges(charges) as solver:
-            moves = None if dx is None else dx @ turned.T
-            tangent = solver.tangent(x @ turned.T, box, dx=moves, dcharges=dcharges)
-        return tangent.forces @ turned, tangent.potentials

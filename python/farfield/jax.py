@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Coulomb energies in JAX, with derivatives by positions, charges and cells.
 
-The functions work under jax.jit, jax.grad, jax.jvp, jax.vjp and jax.vmap. JAX calls the library on the host: arrays on
-a GPU are copied there and back.
+The functions work under jax.jit, jax.grad, jax.jvp, jax.vjp and jax.vmap, on CPUs and on NVIDIA GPUs. Programs of XLA
+call the library with arrays where these are, if it works on the same device. Else they are copied through the host.
 """
 
 from functools import lru_cache, partial
@@ -18,9 +18,10 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from numpy.typing import ArrayLike
 
-from . import arguments
+from . import arguments, xla_calls
 from .batch import Batch, check_boxes, offsets_of
-from .cells import SystemInCell, boundary_of, gradient_by_cell, options_of_sums
+from .cells import SystemInCell, boundary_of, options_of_sums, orientation
+from .device_arrays import on_host
 from .solver import Solver
 
 
@@ -166,10 +167,14 @@ class _Calls:
     def __init__(self, owner):
         self.owner = owner
         self.compiled = lru_cache(maxsize=64)(_compile)
+        self._known: dict[Any, xla_calls.Call] = {}
+
+    def __getitem__(self, fill):
+        return self._known.setdefault(fill, xla_calls.Call(fill))
 
 
 class _Function(NamedTuple):
-    """A function of systems with arrays of the host; those that are equal are one to JAX."""
+    """A function of systems with arrays of JAX in double precision; those that are equal are one to JAX."""
 
     systems: Any
     name: str
@@ -179,43 +184,81 @@ class _Function(NamedTuple):
         return getattr(self.systems, self.name)(*self.given, *arrays)
 
 
-# A call of the host. jax.pure_callback makes arrays of JAX of the operands, and waits for ever where XLA has no thread
-# left to fill them.
-_host = Primitive("farfield_host")
-_host.multiple_results = True
+class _Fill(NamedTuple):
+    """A function of systems that the library runs. It is given a place, results that it fills, and operands."""
+
+    systems: Any
+    name: str
+    operands: Any  # their structure
+    results: Any
+    given: tuple = ()
+
+    @property
+    def device(self):
+        return self.systems.device
+
+    def __call__(self, place, operands, results):
+        arrays = *jax.tree.unflatten(self.results, results), *jax.tree.unflatten(self.operands, operands)
+        getattr(self.systems, self.name)(place, *self.given, *arrays)
+
+
+# A function of systems as one operation: within it there is float64, which JAX may not have outside.
+_operation = Primitive("farfield_systems")
+_operation.multiple_results = True
+# What XLA calls within it
+_library = Primitive("farfield_library")
+_library.multiple_results = True
+# the context manager in versions before 0.8
+_double = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
 
 
 def _compile(function, structure, results):
-    return jax.jit(lambda *leaves: _host.bind(*leaves, function=function, structure=structure, results=results))
+    return jax.jit(lambda *leaves: _operation.bind(*leaves, function=function, structure=structure, results=results))
 
 
-@_host.def_impl
-def _run_on_host(*leaves, function, structure, results):
+@_operation.def_impl
+def _run_compiled(*leaves, function, structure, results):
     return function.systems.calls.compiled(function, structure, results)(*leaves)
 
 
-@_host.def_abstract_eval
+@_operation.def_abstract_eval
 def _like_results(*leaves, function, structure, results):
     return [jax.core.ShapedArray(shape, dtype) for shape, dtype in results]
 
 
-def _lower_to_host(ctx, *leaves, function, structure, results):
-    def call(*arrays):
+def _lower(ctx, *leaves, function, structure, results):
+    def run(*arrays):
         found = jax.tree.leaves(function(*jax.tree.unflatten(structure, arrays)))
-        return tuple(np.asarray(array, dtype) for array, (_, dtype) in zip(found, results))
+        return [array.astype(dtype) for array, (_, dtype) in zip(found, results)]
 
-    values, *_ = mlir.emit_python_callback(
-        ctx, call, None, list(leaves), ctx.avals_in, ctx.avals_out, has_side_effect=False
-    )
-    return values
+    with _double(True):
+        return mlir.lower_fun(run, multiple_results=True)(ctx, *leaves)
 
 
-def _called(function, results, *operands):
-    """What a function of the host gives; results are arrays that are like them."""
+@_library.def_abstract_eval
+def _like_filled(*leaves, fill, results):
+    return [jax.core.ShapedArray(shape, dtype) for shape, dtype in results]
+
+
+def _lower_fill(platform, ctx, *leaves, fill, results):
+    return xla_calls.lower(platform, ctx, *leaves, call=fill.systems.calls[fill])
+
+
+def _filled(systems, name, given, results, *operands):
+    """What a function of the library fills; results are arrays that are like them."""
     leaves, structure = jax.tree.flatten(operands)
     likes, of_results = jax.tree.flatten(results)
     shapes = tuple((like.shape, np.dtype(like.dtype)) for like in likes)
-    values = _host.bind(*leaves, function=function, structure=structure, results=shapes)
+    values = _library.bind(*leaves, fill=_Fill(systems, name, structure, of_results, given), results=shapes)
+    return jax.tree.unflatten(of_results, values)
+
+
+def _called(function, results, *operands):
+    """What a function of systems gives; results are arrays that are like them."""
+    leaves, structure = jax.tree.flatten(operands)
+    likes, of_results = jax.tree.flatten(results)
+    shapes = tuple((like.shape, np.dtype(like.dtype)) for like in likes)
+    values = _operation.bind(*leaves, function=function, structure=structure, results=shapes)
     return jax.tree.unflatten(of_results, values)
 
 
@@ -230,8 +273,10 @@ def _map(primitive, operands, axes, **parameters):
     return results, [0] * len(results)
 
 
-mlir.register_lowering(_host, _lower_to_host)
-batching.primitive_batchers[_host] = partial(_map, _host)
+mlir.register_lowering(_operation, _lower)
+mlir.register_lowering(_library, partial(_lower_fill, "cpu"), platform="cpu")
+mlir.register_lowering(_library, partial(_lower_fill, "CUDA"), platform="cuda")
+batching.primitive_batchers[_operation] = partial(_map, _operation)
 
 
 def _varying(tangents):
@@ -244,22 +289,49 @@ def _where(mask, values):
 
 
 def _bits_of(errors):
-    return errors.view(np.uint32).reshape(-1, 2)
+    return jax.lax.bitcast_convert_type(errors, np.uint32)
 
 
-_NO_BITS = np.zeros((1, 2), np.uint32)  # of errors, which a solver does not hand on
+def _numbers(*shape):
+    return jax.ShapeDtypeStruct(shape, float)
+
+
+def _rotated(vectors, matrix):
+    """The products of vectors with a matrix, in the type of the vectors; None for no vectors, or no matrix."""
+    return vectors if vectors is None or matrix is None else (vectors.astype(float) @ matrix).astype(vectors.dtype)
+
+
+def _of_cells(systems, cells, strain, *products):
+    """Gradients by cells: strain less sums over particles of a (x) b is what cells have, kJ/mol."""
+    own = strain
+    for a, b in products:
+        own = own - systems.outer_products(a.astype(float), b.astype(float))
+    rows = cells.astype(float)
+    a, b = rows[:, 0], rows[:, 1]
+    c = rows[:, 2] if rows.shape[1] == 3 else jnp.cross(a, b)
+    dual = (
+        jnp.stack((jnp.cross(b, c), jnp.cross(c, a), jnp.cross(a, b)), 1) / (jnp.cross(a, b) * c).sum(1)[:, None, None]
+    )
+    return dual[:, : rows.shape[1]] @ own
 
 
 class _SystemOfSolver:
-    """A system of a solver, on the host; sums are calls of a batch."""
+    """A system of a solver; sums are calls of a batch."""
 
     name, count = "Coulomb", 1
 
     def __init__(self, own, sums):
         self.own, self.calls, self._sums = own, _Calls(own), sums
 
+    @property
+    def device(self):
+        return self.own.solver.setup["device_id"]
+
     def sums(self, of_particles):
         return of_particles.sum()[None]
+
+    def outer_products(self, a, b):
+        return (a.T @ b)[None]
 
     def check_second(self, wanted, given):
         """Whether there are derivatives of the wanted gradients by what is given."""
@@ -271,38 +343,64 @@ class _SystemOfSolver:
 
     def gradients(self, wanted, x, q, cells):
         """Energies, and gradients by positions, charges and cells where they are wanted; as those of _Systems."""
-        box, turned = self.own.box_of(_cell(cells))
-        with self.own.with_charges(q) as solver:
-            moved = (x @ turned.T).astype(x.dtype)
-            result = solver.evaluate(moved, box, potentials=wanted[1], virial=wanted[2])
-        by_x = -result.forces @ turned
+        cell, turned, back = self._turned(cells)
+        likes = _numbers(10), x, q if wanted[1] else None
+        totals, forces, potentials = _filled(self, "evaluate", (wanted[2],), likes, _rotated(x, back), q, cell)
+        by_x = -_rotated(forces, turned)
         by_cells = None
         if wanted[2]:
-            cell = cells[0].astype(float)
-            by_cells = gradient_by_cell(cell, turned, result.virial, x.astype(float), by_x)[None]
-        return np.array([result.energy]), _where(wanted, (by_x, result.potentials, by_cells)), _NO_BITS
+            strain = back @ (2 * totals[1:].reshape(3, 3)) @ turned
+            by_cells = _of_cells(self, cells, strain[None], (x, by_x))
+        no_bits = jnp.zeros((1, 2), np.uint32)  # of errors, which a solver does not hand on
+        return totals[:1], _where(wanted, (by_x, potentials, by_cells)), no_bits
+
+    def evaluate(self, place, virial, totals, forces, potentials, x, q, cell):
+        box, _ = self.own.box_of(None if cell is None else on_host(cell))
+        with self.own.with_charges(q, place) as solver:
+            energy, matrix, _ = solver.evaluate_into(place, x, box, (forces, potentials, None, None, None), virial)
+        _set(totals, np.append(energy, matrix))
 
     def products(self, asked, inputs, bits, gradients, direction):
         (x, q, cells), (dx, dq, dcells) = inputs, direction
         if asked[2] or dcells is not None:
-            error = np.array([self.own.error_of_sums(gradients[0].astype(float))])
+            errors = self.own.error_of_sums(gradients[0].astype(float))[None]
             sums = _Systems(self._sums, [0, len(x)])
-            return sums.products(asked, inputs, _bits_of(error), gradients, direction)
-        forces, potentials = self.own.tangent(x, q, _cell(cells), dx, dq)
-        return _where(asked, (-forces, potentials, None))
+            return sums.products(asked, inputs, _bits_of(errors), gradients, direction)
+        cell, turned, back = self._turned(cells)
+        operands = _rotated(x, back), q, cell, _rotated(dx, back), dq
+        forces, potentials = _filled(self, "tangent", (), (x, q), *operands)
+        return _where(asked, (-_rotated(forces, turned), potentials, None))
+
+    def tangent(self, place, forces, potentials, x, q, cell, dx, dq):
+        box, _ = self.own.box_of(None if cell is None else on_host(cell))
+        with self.own.with_charges(q, place) as solver:
+            solver.tangent_into(place, x, box, dx, dq, (forces, potentials))
+
+    @staticmethod
+    def _turned(cells):
+        """The cell, its orientation, and the transpose of that."""
+        if cells is None:
+            return None, None, None
+        cell = cells[0].astype(float)
+        turned = orientation(cell, jnp)
+        return cell, turned, turned.T
 
 
-def _cell(cells):
-    return None if cells is None else cells[0]
+def _set(array, numbers):
+    """Fills an array of the host or of a GPU with numbers."""
+    if isinstance(array, np.ndarray):
+        array[...] = numbers
+    else:
+        array.set(numbers)
 
 
 class _Systems:
-    """The systems of a batch, on the host. Errors are handed on as their bits, since JAX may have no float64."""
+    """The systems of a batch. Errors are handed on as their bits, since JAX may have no float64."""
 
     name = "CoulombBatch"
 
     def __init__(self, calls, offsets):
-        self.calls, self.batch, self.offsets = calls, calls.owner, np.array(offsets)
+        self.calls, self.batch, self.offsets = calls, calls.owner, np.array(offsets, np.int32)
         self.count = len(offsets) - 1
         self.index = np.repeat(np.arange(self.count), np.diff(offsets))
         self._identity = id(calls), self.offsets.tobytes()
@@ -313,52 +411,69 @@ class _Systems:
     def __hash__(self):
         return hash(self._identity)
 
+    @property
+    def device(self):
+        return self.batch.setup["device_id"]
+
     def sums(self, of_particles):
         return jax.ops.segment_sum(of_particles, self.index, self.count)
+
+    def outer_products(self, a, b):
+        return (a.T @ b)[None] if self.count == 1 else self.sums(a[:, :, None] * b[:, None, :])
 
     def check_second(self, wanted, given):
         """As that of _SystemOfSolver: there are all."""
 
     def energies(self, x, q, cells):
-        return self.batch(x, q, self.offsets, _rows(cells)).energies
+        return self.gradients((False, False, False), x, q, cells)[0]
 
     def gradients(self, wanted, x, q, cells):
         """Energies, gradients by positions, charges and cells, and the errors that the sums were cut for."""
-        rows = _rows(cells)
-        result = self.batch(x, q, self.offsets, rows, potentials=wanted[1], virials=wanted[2])
-        by_x = -result.forces
-        by_cells = self._of_cells(rows, 2 * result.virials, (x, by_x)) if wanted[2] else None
-        return result.energies, _where(wanted, (by_x, result.potentials, by_cells)), _bits_of(result.errors)
+        charges, each = self._table(q), _numbers(self.count)
+        likes = each, x, charges if wanted[1] else None, _numbers(self.count, 3, 3) if wanted[2] else None, each
+        found = _filled(self, "evaluate", (), likes, x, charges, self._rows(cells))
+        energies, forces, potentials, virials, errors = found
+        by_x = -forces
+        by_q = potentials.reshape(q.shape) if wanted[1] else None
+        by_cells = _of_cells(self, cells, 2 * virials, (x, by_x)) if wanted[2] else None
+        return energies, _where(wanted, (by_x, by_q, by_cells)), _bits_of(errors)
+
+    def evaluate(self, place, energies, forces, potentials, virials, errors, x, q, rows):
+        outputs = energies, forces, potentials, virials, errors
+        self.batch.run_measured("evaluate" + place.suffix, x, q, self.offsets, rows, *outputs, *place.more)
 
     def products(self, asked, inputs, bits, gradients, direction):
         """Derivatives of the gradients along a direction, Hessian-vector products."""
         (x, q, cells), (dx, dq, dcells) = inputs, direction
-        rows, changes = _rows(cells), _rows(dcells)
-        errors = np.ascontiguousarray(bits).view(np.float64).reshape(-1)
-        given = {"dx": dx, "dcharges": dq, "dboxes": changes, "errors": errors}
-        tangent = self.batch.tangent(x, q, self.offsets, rows, **given, virials=asked[2])
-        by_x, by_cells = -tangent.forces, None
+        charges, changes = self._table(q), None if dq is None else self._table(dq)
+        drows = None if dcells is None else self._rows(dcells)
+        errors = jax.lax.bitcast_convert_type(bits, float)
+        likes = x, charges, _numbers(self.count, 3, 3) if asked[2] else None
+        operands = x, charges, self._rows(cells), dx, changes, drows, errors
+        forces, potentials, virials = _filled(self, "tangent", (), likes, *operands)
+        by_x, by_cells = -forces, None
         if asked[2]:
             slope_x, _, slope = gradients
-            strain, products = 2 * tangent.virials, [(x, by_x)]
+            strain, products = 2 * virials, [(x, by_x)]
             if dx is not None:
                 products.append((dx, slope_x))
-            if changes is not None:
-                strain = strain - changes.swapaxes(1, 2) @ slope.astype(float)
-            by_cells = self._of_cells(rows, strain, *products)
-        return _where(asked, (by_x, tangent.potentials, by_cells))
+            if dcells is not None:
+                strain = strain - dcells.astype(float).swapaxes(1, 2) @ slope.astype(float)
+            by_cells = _of_cells(self, cells, strain, *products)
+        return _where(asked, (by_x, potentials.reshape(q.shape), by_cells))
 
-    def _of_cells(self, rows, strain, *products):
-        """Gradients by cells: strain less sums over particles of a (x) b is what cells have, kJ/mol."""
-        own = np.array(strain)
-        for a, b in products:
-            np.subtract.at(own, self.index, a.astype(float)[:, :, None] * b.astype(float)[:, None, :])
-        columns = rows.swapaxes(1, 2)
-        return np.linalg.solve(columns, own) if rows.shape[1] == 3 else np.linalg.pinv(columns) @ own
+    def tangent(self, place, forces, potentials, virials, x, q, rows, dx, dq, drows, errors):
+        given = x, q, self.offsets, rows, dx, dq, drows, errors, forces, potentials, virials
+        self.batch.run("evaluate_tangent" + place.suffix, *given, *place.more)
 
+    def _table(self, charges):
+        return charges.reshape(len(charges), self.batch.channels)
 
-def _rows(cells):
-    return None if cells is None else cells.astype(float)
+    def _rows(self, cells):
+        """Three vectors of each cell: the third ones of slabs are zero."""
+        if cells is None:
+            return jnp.zeros((self.count, 3, 3))
+        return jnp.pad(cells.astype(float), ((0, 0), (0, 3 - cells.shape[1]), (0, 0)))
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))

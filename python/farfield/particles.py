@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from . import contacts
-from .device_arrays import on_host
+from .device_arrays import GpuArray, on_host
 
 #: Box vectors along which there are images.
 _PERIODIC = {"periodic": 3, "slab": 2, "open": 0}
@@ -32,7 +32,7 @@ class Particles:
         self.nearest = 1e-6 if dtype == np.float32 else 1e-8
         self._periodic = _PERIODIC[boundary]
         self._on_host: tuple[NDArray, ...] = ()  # charges of one state, or of two
-        self._on_gpu: Optional[tuple[Any, DTypeLike]] = None  # charges, in place of those, and their type on the host
+        self._on_gpu: Optional[GpuArray] = None  # charges, in place of those
         self._usual_charge = 0.0
         self._given_pairs: Optional[NDArray] = None  # as they were set
         self._pairs: Optional[tuple[NDArray, NDArray]] = None  # rows and partners
@@ -46,14 +46,13 @@ class Particles:
     def count(self) -> int:
         """The number of particles, 0 before there are charges."""
         if self._on_gpu is not None:
-            return len(self._on_gpu[0])
+            return len(self._on_gpu)
         return len(self._on_host[0]) if self._on_host else 0
 
     @property
     def _charges(self) -> tuple[NDArray, ...]:
         if self._on_gpu is not None:
-            array, dtype = self._on_gpu
-            self._on_host, self._on_gpu = (on_host(array).astype(dtype),), None
+            self._on_host, self._on_gpu = (self._on_gpu.get(),), None
         return self._on_host
 
     def set_charges(self, charges: tuple[NDArray, ...]) -> None:
@@ -62,16 +61,21 @@ class Particles:
         self._on_host, self._on_gpu = charges, None
         self._set_usual_charge()
 
-    def set_charges_on_gpu(self, charges: Any, mean_square: float, dtype: DTypeLike) -> None:
-        """The same of one state.
+    def memory_on_gpu(self, charges: Any, dtype: DTypeLike) -> GpuArray:
+        """Memory for a copy of charges in the memory of a GPU: that of the charges before, if they fit."""
+        own, shape, device = self._on_gpu, tuple(charges.shape), charges.__dlpack_device__()[1]
+        if own is not None and (own.shape, own.device) == (shape, device):
+            return own
+        return GpuArray(shape, dtype, device)
+
+    def set_charges_on_gpu(self, copy: GpuArray, mean_square: float) -> None:
+        """Charges of one state, of memory_on_gpu().
 
         Args:
-            charges: an array in the memory of a GPU that nobody changes.
             mean_square: of those that are not zero, e^2.
-            dtype: what they have on the host.
         """
-        self._forget_others(len(charges))
-        self._on_gpu = charges, dtype
+        self._forget_others(len(copy))
+        self._on_gpu = copy
         if self._dipoles is None and self._quadrupoles is None:
             self._usual_charge = mean_square**0.5
         else:

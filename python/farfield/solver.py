@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from . import arguments, processes
 from ._library import _core
-from .device_arrays import importer, is_on_gpu, reader
+from .device_arrays import Place, is_on_gpu, place_of
 from .particles import Particles, give_charges
 
 _KINDS = {np.dtype(np.float32): _core.SingleSolver, np.dtype(np.float64): _core.DoubleSolver}
@@ -68,8 +68,9 @@ class Solver(processes.CoreOwner):
 
     evaluate(), tangent() and evaluate_at() take arrays in the memory of a GPU, too, if they speak DLPack,
     as those of PyTorch, CuPy and JAX, have the solver's dtype, and the solver has that GPU: they are read
-    there, and what is returned is of the same package and stays there. So does set_charges(). A call first waits for
-    all that was given to the GPU before. Exclusions, widths and groups are NumPy's arrays all the same.
+    there, and what is returned is of the same package and stays there. So does set_charges(). A call is in order with
+    the current stream of PyTorch or CuPy. With arrays of other packages it first waits for all that was given to the
+    GPU before. Exclusions, widths and groups are NumPy's arrays all the same.
 
     Args:
         accuracy: wanted error of the forces: their RMS error over all particles is at most this
@@ -150,10 +151,18 @@ class Solver(processes.CoreOwner):
         Args:
             charges: an array of the host, or in the memory of the GPU, as evaluate() takes positions.
         """
-        if is_on_gpu(charges):
-            self._set_charges_on_gpu(charges)
-        else:
-            self._set_charges(self._reals("charges", charges, ("n",)))
+        own = self._array("charges", charges, ("n",))
+        self.set_charges_in(place_of(self.dtype, {}, {"charges": own})[0], own)
+
+    def set_charges_in(self, place: Place, charges: Any) -> None:
+        """set_charges() with an array in a place."""
+        if not is_on_gpu(charges):
+            self._set_charges(charges)
+            return
+        with self.alone() as core:
+            copy = self._particles.memory_on_gpu(charges, self.dtype)
+            mean_square = place.function(core, "set_charges")(charges, copy)
+            self._particles.set_charges_on_gpu(copy, mean_square)
 
     def set_perturbed_charges(self, charges_a: ArrayLike, charges_b: ArrayLike) -> None:
         """Sets charges of two states, e, [n] each, in place of set_charges().
@@ -301,26 +310,15 @@ class Solver(processes.CoreOwner):
                 or potentials: several pairs whose energies cancel are not, unless potentials are asked for.
             MemoryError: memory is exhausted.
         """
-        offset, box = _offset(grid_offset), _box(box)
-        lambda_ = arguments.number("lambda_", lambda_)
-        wanted = bool(virial), offset, lambda_, bool(slope)
-        if not is_on_gpu(x):
-            x = self._reals("x", x, ("n", 3))
-        with self.alone() as core:
-            if is_on_gpu(x):
-                take, function = importer(x), reader(core, "evaluate_on_gpu", self.dtype, x=x)
-                outputs = bool(potentials), bool(gradients), bool(hessians), bool(torques)
-                energy, matrix, derivative, *arrays = self._evaluated(x, box, function, x, box, outputs, *wanted)
-                forces, values, first, second, turning = (None if a is None else take(a) for a in arrays)
-            else:
-                forces = np.empty_like(x)
-                values = np.empty(len(forces), self.dtype) if potentials else None
-                first = np.empty_like(x) if gradients else None
-                second = np.empty((len(forces), 6), self.dtype) if hessians else None
-                turning = np.empty_like(x) if torques else None
-                arrays = forces, values, first, second, turning
-                energy, matrix, derivative = self._evaluated(x, box, core.evaluate, x, box, *arrays, *wanted)
-            self._particles.check(core.coulomb_constant(), x, box, energy, values)
+        wanted = bool(virial), _offset(grid_offset), arguments.number("lambda_", lambda_), bool(slope)
+        at = self._array("x", x, ("n", 3))
+        with self.alone():
+            (place, new, take), n = place_of(self.dtype, {"x": at}), len(at)
+            shapes = (n, 3), (n,), (n, 3), (n, 6), (n, 3)
+            asked = True, potentials, gradients, hessians, torques
+            outputs = [new(*shape) if flag else None for shape, flag in zip(shapes, asked)]
+            energy, matrix, derivative = self.evaluate_into(place, at, box, outputs, *wanted)
+        forces, values, first, second, turning = (None if a is None else take(a) for a in outputs)
         return Result(
             energy,
             forces,
@@ -355,30 +353,61 @@ class Solver(processes.CoreOwner):
             TypeError, ValueError, MemoryError: as evaluate().
             RuntimeError: the solver has dipoles or charges of two states; near functions that do not go with dipoles.
         """
-        offset, rows = _offset(grid_offset), _box(box)
-        if is_on_gpu(x):
-            return self._tangent_on_gpu(x, rows, dx, dcharges, offset)
-        at = self._reals("x", x, ("n", 3))
-        moves = None if dx is None else self._reals("dx", dx, at.shape)
-        changes = None if dcharges is None else self._reals("dcharges", dcharges, at.shape[:1])
-        tangent = Tangent(np.empty_like(at), np.empty(len(at), self.dtype))
-        with self.alone() as core:
-            arrays = at, rows, moves, changes, tangent.forces, tangent.potentials
-            self._evaluated(at, rows, core.evaluate_tangent, *arrays, offset)
-            self._particles.look(at, rows)
-        return tangent
-
-    def _tangent_on_gpu(self, x, box, dx, dcharges, offset):
+        offset = _offset(grid_offset)
+        at = self._array("x", x, ("n", 3))
         for name, array in (("dx", dx), ("dcharges", dcharges)):
-            if array is not None and not is_on_gpu(array):
+            if is_on_gpu(x) and array is not None and not is_on_gpu(array):
                 raise arguments.ArrayError(f"{name} must be in the memory of the GPU, as x is.")
-        vectors = {"x": x} if dx is None else {"x": x, "dx": dx}
-        take = importer(x)
+        moves = None if dx is None else self._array("dx", dx, at.shape)
+        changes = None if dcharges is None else self._array("dcharges", dcharges, at.shape[:1])
+        vectors = {"x": at} if moves is None else {"x": at, "dx": moves}
+        place, new, take = place_of(self.dtype, vectors, {} if changes is None else {"dcharges": changes})
+        outputs = new(len(at), 3), new(len(at))
+        self.tangent_into(place, at, box, moves, changes, outputs, offset)
+        return Tangent(*map(take, outputs))
+
+    def evaluate_into(
+        self,
+        place: Place,
+        x: Any,
+        box: Optional[ArrayLike],
+        outputs: Sequence[Any],
+        virial: bool = False,
+        grid_offset: Sequence[float] = (0.0, 0.0, 0.0),
+        lambda_: float = 0.0,
+        slope: bool = False,
+    ) -> tuple[float, Any, float]:
+        """evaluate() with arrays in a place, of which others are filled.
+
+        Args:
+            outputs: forces, potentials, gradients, hessians and torques, or None; of hessians xx yy zz xy xz yz.
+
+        Returns:
+            Energy, virial and slope.
+        """
+        rows = _box(box)
         with self.alone() as core:
-            function = reader(core, "evaluate_tangent_on_gpu", self.dtype, **vectors)
-            arrays = self._evaluated(x, box, function, x, dx, dcharges, box, offset)
-            self._particles.look(x, box)
-        return Tangent(*map(take, arrays))
+            given = x, rows, *outputs, virial, grid_offset, lambda_, slope
+            found = self._evaluated(x, rows, place.function(core, "evaluate"), *given, depth=4)
+            self._particles.check(core.coulomb_constant(), x, rows, found[0], outputs[1])
+        return found
+
+    def tangent_into(
+        self,
+        place: Place,
+        x: Any,
+        box: Optional[ArrayLike],
+        dx: Any,
+        dcharges: Any,
+        outputs: Sequence[Any],
+        grid_offset: Sequence[float] = (0.0, 0.0, 0.0),
+    ) -> None:
+        """tangent() with arrays in a place, of which others are filled: forces and potentials."""
+        rows = _box(box)
+        with self.alone() as core:
+            given = x, rows, dx, dcharges, *outputs, grid_offset
+            self._evaluated(x, rows, place.function(core, "evaluate_tangent"), *given, depth=4)
+            self._particles.look(x, rows)
 
     def induced_dipoles(
         self,
@@ -441,21 +470,16 @@ class Solver(processes.CoreOwner):
         offset, box = _offset(grid_offset), _box(box)
         if is_on_gpu(x) != is_on_gpu(points):
             raise ValueError("Positions and points must both be on a GPU, or both on the host.")
-        if not is_on_gpu(x):
-            x, points = self._reals("x", x, ("n", 3)), self._reals("points", points, ("m", 3))
-        with self.alone() as core:
-            if is_on_gpu(x):
-                function = reader(core, "evaluate_at_on_gpu", self.dtype, x=x, points=points)
-                found = self._evaluated(x, box, function, x, box, points, offset)
-                potentials, fields = map(importer(points), found)
-            else:
-                fields = np.empty_like(points)
-                work = self._particles.count + len(fields)
-                if work > (self._work or 0) and self._needs_other_threads(work):
-                    self._make_for(work)
-                potentials = np.empty(len(fields), self.dtype)
-                given = x, box, points, potentials, fields, offset
-                self._evaluated(x, box, self._own_core().evaluate_at, *given)
+        own, at = self._array("x", x, ("n", 3)), self._array("points", points, ("m", 3))
+        with self.alone():
+            place, new, take = place_of(self.dtype, {"x": own, "points": at})
+            found = new(len(at)), new(len(at), 3)
+            work = self._particles.count + len(at)
+            if work > (self._work or 0) and self._needs_other_threads(work):
+                self._make_for(work)
+            function = place.function(self._own_core(), "evaluate_at")
+            self._evaluated(own, box, function, own, box, at, *found, offset)
+            potentials, fields = map(take, found)
             limit = self._particles.largest_potential(self._own_core().coulomb_constant())
             with np.errstate(divide="ignore"):
                 return potentials / (abs(potentials) <= limit), fields  # infinite where a charge is
@@ -579,14 +603,12 @@ class Solver(processes.CoreOwner):
                 self._adopt(core, count)
             self._particles.set_charges(charges)
 
-    def _set_charges_on_gpu(self, charges):
-        take = importer(charges)
-        with self.alone() as core:
-            copy, mean_square = reader(core, "set_charges_on_gpu", self.dtype, each=(), charges=charges)(charges)
-            self._particles.set_charges_on_gpu(take(copy), mean_square, self.dtype)
+    def _evaluated(self, x, box, function, *given, depth=3):
+        """What a function gives; a refusal tells of charges at one place, if these are why.
 
-    def _evaluated(self, x, box, function, *given):
-        """What a function gives; a refusal tells of charges at one place, if these are why."""
+        Args:
+            depth: calls from the caller of the package to here, whom a warning names.
+        """
         processes.note_threads(self._threads)
         core = self._own_core()
         was_best_effort = core.is_best_effort()
@@ -600,9 +622,13 @@ class Solver(processes.CoreOwner):
                 "The requested accuracy is not reached at these positions: the error is up to "
                 f"{core.setup()['largest_error']:.1e}, and no setting has less. Charges may nearly coincide.",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=depth,
             )
         return result
+
+    def _array(self, name: str, values: Any, shape: tuple) -> Any:
+        """An array in the memory of a GPU as it is, or one of the host as _reals()."""
+        return values if is_on_gpu(values) else self._reals(name, values, shape)
 
     def _reals(self, name, values, shape):
         return arguments.reals(name, values, shape, dtype=self.dtype)

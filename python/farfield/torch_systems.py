@@ -111,7 +111,7 @@ class SystemOfSolver(Systems):
         self.own.check_sums()
         device = positions.device
         known = self.results(positions, charges, cells, False, False)
-        error = self.own.error_of_sums(torch.as_tensor(known.forces).double())
+        error = float(self.own.error_of_sums(torch.as_tensor(known.forces).double()))
         sums = self._sums_of(device, lambda: np.array([0, len(positions)], np.int32))
         sums.take(known, torch.tensor([error], dtype=torch.float64, device=device))
         *others, dcells = direction

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Arrays in the memory of a GPU: results stay there, and are those of arrays of the host."""
 
+import functools
 import importlib
 import os
 import pickle
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import farfield
+from farfield.device_arrays import is_on_gpu, place_of
 
 core = pytest.importorskip("farfield._core")
 if not hasattr(core.DoubleSolver, "evaluate_on_gpu"):
@@ -309,6 +311,23 @@ def test_losses_on_stresses_in_torch_stay_on_the_gpu(system, dtype):
         np.testing.assert_allclose(ours, theirs, atol=1e-3 * np.abs(theirs).max())
 
 
+@pytest.mark.parametrize("package", ["torch", "cupy"])
+def test_arrays_of_the_caller_are_filled(system, dtype, package):
+    pytest.importorskip(package)
+    x, q, _ = system
+    one = solver(dtype, q)
+    expected = one.evaluate(x, BOX, potentials=True)
+    there = on_gpu(package, x)
+    forces, potentials = on_gpu(package, 0 * x), on_gpu(package, np.zeros(N, dtype))
+    place = place_of(np.dtype(dtype), {"x": there})[0]
+    assert place.more[0] is not None  # the stream of the package is known
+    outputs = forces, potentials, None, None, None
+    one.evaluate_into(place, there, BOX, outputs)
+    rounding = 1e-5 if dtype == "float32" else 1e-12
+    for ours, theirs in ((forces, expected.forces), (potentials, expected.potentials)):
+        np.testing.assert_allclose(on_host(ours), theirs, atol=rounding * np.abs(theirs).max())
+
+
 SIZES = [5, 1, 0, 130, 64]
 
 
@@ -451,3 +470,121 @@ def test_batches_refuse_tensors_in_several_places(dtype):
     x[7] = float("nan")
     with pytest.raises(ValueError, match="System 3"):
         CoulombBatch()(x.cuda(), q.cuda(), boxes.cuda(), ptr=offsets)
+
+
+@pytest.fixture
+def jax(dtype):
+    module = pytest.importorskip("jax")
+    if not any(device.platform == "gpu" for device in module.devices()):
+        pytest.skip("JAX has no GPU")
+    module.config.update("jax_enable_x64", dtype == "float64")
+    yield module
+    module.config.update("jax_enable_x64", False)
+
+
+def derivatives_in_jax(jax, function, arrays, device):
+    """Energies, gradients, and their products with directions: of positions and charges, and of all."""
+    own = [jax.device_put(a, device) for a in arrays]
+    gradient = jax.grad(lambda *a: function(*a).sum(), tuple(range(len(own))))
+
+    @jax.jit
+    def derivatives(*a):
+        along = tuple(jax.numpy.cos(part) for part in a)
+        first = jax.jvp(lambda *b: gradient(*b, *a[2:])[:2], a[:2], along[:2])[1]
+        return function(*a), gradient(*a), first, jax.jvp(gradient, a, along)[1]
+
+    found = jax.block_until_ready(jax.tree.leaves(derivatives(*own)))
+    assert all(array.devices() == {device} for array in found)
+    return found
+
+
+@pytest.mark.parametrize("device", ["gpu", "cpu"])  # of the library; arrays are on a GPU
+@pytest.mark.parametrize("kind", ["periodic", "slab", "open", "batch"])
+def test_derivatives_in_jax_are_those_of_the_cpu(system, dtype, jax, kind, device, monkeypatch):
+    from farfield.jax import Coulomb, CoulombBatch
+
+    accuracy = 1e-5 if dtype == "float32" else 1e-8
+    calls, method = [], farfield.Solver.evaluate_into
+    monkeypatch.setattr(farfield.Solver, "evaluate_into", lambda *given: calls.append(given[1:3]) or method(*given))
+    if kind == "batch":
+        x, q, offsets, boxes = batches(dtype)
+        arrays = x, q, boxes.astype(dtype)
+    else:
+        x, q, _ = system
+        cell = (np.diag(BOX) + 0.1 * np.eye(3)[::-1]).astype(dtype)[[1, 0, 2]]  # left-handed
+        arrays = x, q.astype(dtype), *{"periodic": [cell], "slab": [cell[:2]], "open": []}[kind]
+    found = []
+    for own, place in ((device, jax.devices("gpu")[0]), ("cpu", jax.devices("cpu")[0])):
+        calls.clear()
+        if kind == "batch":
+            function = functools.partial(CoulombBatch(accuracy=accuracy, device=own), ptr=offsets)
+        else:
+            function = Coulomb(accuracy=accuracy, device=own)
+        found.append(derivatives_in_jax(jax, function, arrays, place))
+        if kind != "batch":
+            is_there = own == "gpu"
+            assert calls and all((given[0].suffix, is_on_gpu(given[1])) == ("_on_gpu" * is_there, is_there)
+                                 for given in calls)
+    for ours, theirs in zip(*found):
+        assert is_close(ours, theirs, 50 * accuracy)
+
+
+def test_losses_in_jax_have_gradients_on_the_gpu(system, dtype, jax):
+    from farfield.jax import Coulomb
+
+    x, q, _ = system
+    found = []
+    for own in "gpu", "cpu":
+        coulomb = Coulomb(accuracy=1e-5 if dtype == "float32" else 1e-8, device=own)
+        loss = jax.jit(jax.grad(lambda x, q, c=coulomb: (jax.grad(c)(x, q) ** 2).sum() / 1e6, (0, 1)))
+        place = jax.devices(own)[0]
+        found.append(loss(jax.device_put(x, place), jax.device_put(q.astype(dtype), place)))
+    for ours, theirs in zip(*found):
+        assert is_close(ours, theirs, 1e-3)
+
+
+def test_work_of_jax_is_complete_first(system, dtype, jax):
+    """In a compiled function, whose other kernels take longer than the call of the library."""
+    from farfield.jax import Coulomb
+
+    x, q, _ = system
+    coulomb = Coulomb(accuracy=1e-4, device="gpu", reproducible=True)
+
+    @jax.jit
+    def gradients(x, q, large):
+        expected = jax.grad(coulomb)(x, q)
+        for _ in range(20):
+            large = large @ large / len(large)
+        late = jax.grad(coulomb)(x + (large[0, 0] - 1), q)
+        return late, expected, late + 0
+
+    place = jax.devices("gpu")[0]
+    given = [jax.device_put(a, place) for a in (x, q.astype(dtype), np.ones((4096, 4096), dtype))]
+    for _ in range(3):
+        late, expected, copy = gradients(*given)
+        np.testing.assert_allclose(late, expected, atol=1e-3 * np.abs(expected).max())
+        np.testing.assert_array_equal(late, copy)
+
+
+def test_errors_in_jax_have_their_text(system, dtype, jax):
+    from farfield.jax import Coulomb, CoulombBatch
+
+    x, q, _ = system
+    place = jax.devices("gpu")[0]
+    broken = x.copy()
+    broken[7, 1] = np.nan
+    x, broken, q = (jax.device_put(a, place) for a in (x, broken, q.astype(dtype)))
+    for kind, word in ((Coulomb, "particle 7"), (CoulombBatch, "System 0")):
+        function = jax.jit(kind(device="gpu"))
+        with pytest.raises(jax.errors.JaxRuntimeError, match=word):
+            jax.block_until_ready(function(broken, q))
+        assert np.isfinite(function(x, q)).all()
+
+
+def test_systems_without_particles_in_jax(dtype, jax):
+    from farfield.jax import CoulombBatch
+
+    place = jax.devices("gpu")[0]
+    arrays = [jax.device_put(a.astype(dtype), place) for a in (np.zeros((0, 3)), np.zeros(0), np.eye(3)[None])]
+    gradients = jax.jit(jax.grad(lambda *a: CoulombBatch(device="gpu")(*a).sum(), (0, 1, 2)))(*arrays)
+    assert not any(abs(gradient).sum() for gradient in gradients)

@@ -2,6 +2,7 @@
 """The functions of JAX: energies of plain sums, and derivatives by differences."""
 
 import copy
+import gc
 import pickle
 import re
 import subprocess
@@ -260,6 +261,25 @@ def test_equal_calls_are_compiled_once(inputs):
     for call in calls:
         jax.block_until_ready(call())
     assert not compiled
+
+
+def test_compiled_programs_keep_what_they_call(inputs):
+    arrays = one(inputs, "periodic")
+    expected = of_one()(*arrays)
+    program = jax.jit(of_one()).lower(*arrays).compile()
+    jax.clear_caches()
+    gc.collect()
+    assert program(*arrays) == expected
+
+
+def test_double_precision_may_be_that_of_a_part(inputs):
+    arrays = one(inputs, "periodic")
+    expected = jax.grad(of_one())(*arrays)
+    jax.config.update("jax_enable_x64", False)
+    with jax.enable_x64(True) if hasattr(jax, "enable_x64") else jax.experimental.enable_x64():
+        found = jax.grad(of_one())(*arrays)
+    assert found.dtype == np.float64
+    assert np.abs(np.subtract(found, expected)).max() <= 1e-12 * np.abs(expected).max()
 
 
 STEPS = """
