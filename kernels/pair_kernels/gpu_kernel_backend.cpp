@@ -109,6 +109,7 @@ struct PointsOnGpu : PointNumbers
     DeviceBuffer<int> offsets, partners, sortedOf, away;
     //!@}
     DeviceBuffer<double> sums, strains; //!< [sets][4 or 6][results] sorted
+    DeviceBuffer<double> rows;          //!< sums of strains
     std::vector<double> virials;
 
     PointsInLeaves<Real>& targets() { return areOwn() ? sources : others; }
@@ -335,7 +336,7 @@ void GpuKernelEvaluation<Real>::sum(const Region& region, const LeafFrame& frame
     }
     if (wantsVirials)
     {
-        DeviceBuffer<double> rows;
+        DeviceBuffer<double>& rows = points_.rows;
         rows.resize(points_.virials.size());
         sumRows(points_.strains.data(),
                 static_cast<int>(rows.size()),

@@ -109,6 +109,7 @@ private:
     struct
     {
         int n = -1, sets = 0; //!< -1: they were not set
+        std::vector<int> atoms;
         std::vector<Real> q;
         std::vector<double> factors;
         bool areTaken = false; //!< the backend has their charges
@@ -409,14 +410,17 @@ void KernelSum<Real>::Impl::setSites(const KernelSites<Real>& sites)
     {
         throw Error(ErrorCode::InvalidArgument, "There must be charges, in one set or more.", "n");
     }
-    sites_.n        = -1; // until all is there
-    sites_.areTaken = false;
-    generation_++; // of what a graph has recorded
-    sites_.q.assign(sites.q, sites.q + static_cast<size_t>(sites.n) * sites.sets);
-    sites_.factors.assign(sites.factors, sites.factors + sites.sets);
+    const std::vector<int> atoms(sites.atoms, sites.atoms + sites.n);
+    const std::vector<Real> q(sites.q, sites.q + static_cast<size_t>(sites.n) * sites.sets);
+    const std::vector<double> factors(sites.factors, sites.factors + sites.sets);
+    if (atoms == sites_.atoms && q == sites_.q && factors == sites_.factors)
+    {
+        return; // graphs go on
+    }
+    sites_ = {}; // until all is there
+    generation_++;
     backend_->deviceSites()->set(sites);
-    sites_.sets = sites.sets;
-    sites_.n    = sites.n;
+    sites_ = { sites.n, sites.sets, atoms, q, factors, false };
 }
 
 template<class Real>

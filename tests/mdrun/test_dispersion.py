@@ -62,6 +62,7 @@ def test_forces_of_every_step_are_those_of_lennard_jones_pme(work, charmm_water)
     entries = settings(mdp.MOTION, FIXED, mdp.TIGHT_LJ_PME)
     simulation.grompp(work, "rerun", entries, charmm_water.conf, charmm_water.top).ok()
     simulation.mdrun(work, "rerun", ["-rerun", "run.trr"]).ok()
+    assert ("sites on the GPU" in run.log) == ("stay on the GPU" in run.log)
     frames, exact = run.frames, simulation.Run(work, "rerun").frames
     assert len(frames) == len(exact) == 41
     boxes = np.array([frame.box for frame in frames]).reshape(len(frames), -1)

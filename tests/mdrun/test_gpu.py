@@ -26,11 +26,12 @@ def run(work, name, entries, system, flags, **options):
     return simulation.Run(work, name)
 
 
+@pytest.mark.parametrize("dispersion", [{}, {"vdwtype": "FMM"}])
 @pytest.mark.parametrize("tune", ["yes", "no"])
-def test_all_paths_give_the_same_forces(work, salt_water, tune):
+def test_all_paths_give_the_same_forces(work, salt_water, tune, dispersion):
     """With one setting; with tuning every run may choose its own, within the accuracy."""
     electrostatics = FMM if tune == "yes" else FIXED_FMM
-    entries = settings(mdp.ONE_STEP, electrostatics, {"fmm-farfield-device": "gpu"})
+    entries = settings(mdp.ONE_STEP, electrostatics, {"fmm-farfield-device": "gpu"}, dispersion)
     runs = {}
     for number, (name, (flags, words)) in enumerate(PATHS.items()):
         runs[name] = run(work, f"run{number}", entries, salt_water, flags)
@@ -59,15 +60,17 @@ def test_the_cpu_gives_the_same_forces(work, salt_water):
     assert runs[0].coulomb() == pytest.approx(runs[1].coulomb(), rel=1e-6)
 
 
-def test_graphs_do_not_change_the_forces(work, water):
+@pytest.mark.parametrize("dispersion", [{}, {"vdwtype": "FMM"}])
+def test_graphs_do_not_change_the_forces(work, water, dispersion):
     """19 steps replayed as a graph; rounding has grown by little after so short a time."""
     length = {"nsteps": 20, "nstlist": 20, "nstfout": 20, "nstxout": 20}
     rare = {"nstenergy": 20, "nstcalcenergy": 20, "fmm-farfield-tune": "no"}
-    entries = settings({"gen-vel": "yes", "gen-temp": 300}, length, rare, FMM)
+    entries = settings({"gen-vel": "yes", "gen-temp": 300}, length, rare, FMM, dispersion)
     runs = [
         run(work, name, entries, water, PATHS["device"][0], variables=variables)
         for name, variables in (("launched", {}), ("graph", {"GMX_CUDA_GRAPH": "1"}))
     ]
+    assert all(("sites on the GPU" in run.log) == bool(dispersion) for run in runs)
     first, last = (
         simulation.force_error(runs[0].frames[k].f, runs[1].frames[k].f) for k in (0, -1)
     )
