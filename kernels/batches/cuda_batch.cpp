@@ -202,7 +202,8 @@ private:
             last_.emplace();
         }
         last_->record(stream_);
-        const auto isThere = [](const void* array) { return array == nullptr || isOnDevice(array); };
+        const auto isThere = [](const void* array)
+        { return array == nullptr || isOnDevice(array); };
         if (!std::all_of(results.begin(), results.end(), isThere))
         {
             last_->synchronize();

@@ -37,9 +37,9 @@ __global__ void findPhasesOf(BatchSums<Real> sums, const BlockPart* blocks)
     {
         return;
     }
-    const SystemSums& s   = sums.systems[block.system];
-    const int axis        = static_cast<int>(blockIdx.y);
-    const int i           = block.part * c_batchThreads + static_cast<int>(threadIdx.x);
+    const SystemSums& s = sums.systems[block.system];
+    const int axis      = static_cast<int>(blockIdx.y);
+    const int i         = block.part * c_batchThreads + static_cast<int>(threadIdx.x);
     if (i >= s.n)
     {
         return;
@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(c_factorThreads)
     {
         return;
     }
-    const SystemSums& s   = sums.systems[block.system];
+    const SystemSums& s = sums.systems[block.system];
     const int channel = static_cast<int>(blockIdx.y), set = static_cast<int>(blockIdx.z);
     const int thread = static_cast<int>(threadIdx.x);
     const int chunk  = block.part % s.chunks;
@@ -326,7 +326,7 @@ private:
 template<class Real, bool Tangents>
 __global__ void weighFactorsOf(BatchSums<Real> sums, const BlockPart* blocks)
 {
-    const BlockPart block      = blocks[blockIdx.x];
+    const BlockPart block = blocks[blockIdx.x];
     if (block.system < 0)
     {
         return;

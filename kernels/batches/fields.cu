@@ -306,9 +306,9 @@ __global__ void __launch_bounds__(c_fieldWarps* c_tile)
     {
         return;
     }
-    const SystemSums& s   = sums.systems[block.system];
-    const int thread      = static_cast<int>(threadIdx.x);
-    const int first       = block.part * c_fieldParticles;
+    const SystemSums& s = sums.systems[block.system];
+    const int thread    = static_cast<int>(threadIdx.x);
+    const int first     = block.part * c_fieldParticles;
     // the other threads take part in the sums
     const int i           = min(first + thread, s.n - 1);
     const bool writes     = thread < c_fieldParticles && first + thread < s.n;

@@ -384,7 +384,7 @@ __global__ void __launch_bounds__(c_pairWarps* c_tile)
 {
     __shared__ PairBuffer<Real> buffers[c_pairWarps];
     __shared__ double ofWarps[c_pairWarps][BlockTotals];
-    const BlockPart block      = blocks[blockIdx.x];
+    const BlockPart block = blocks[blockIdx.x];
     if (block.system < 0)
     {
         return;

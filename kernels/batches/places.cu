@@ -20,9 +20,9 @@ __global__ void placeParticlesOf(BatchSums<Real> sums, const BlockPart* blocks)
     {
         return;
     }
-    const SystemSums& s   = sums.systems[block.system];
-    const int slot        = block.part * c_batchThreads + static_cast<int>(threadIdx.x);
-    const int lane        = static_cast<int>(threadIdx.x) % c_tile;
+    const SystemSums& s = sums.systems[block.system];
+    const int slot      = block.part * c_batchThreads + static_cast<int>(threadIdx.x);
+    const int lane      = static_cast<int>(threadIdx.x) % c_tile;
     if (slot - lane >= s.n)
     {
         return;
