@@ -360,12 +360,13 @@ void KernelSum<Real>::Impl::evaluateTaken(const Region& region,
                     "kernel");
     }
     bool isDone = false; // but for virials
+    calls_ += evaluations;
     if (areOthers(points, region))
     {
         choose(region);
         isDone = true;
     }
-    else if ((calls_ += evaluations) >= callsBetween_)
+    else if (calls_ >= callsBetween_)
     {
         const double error   = measured(plan_, region, samples(region));
         setup_.measuredError = error;
