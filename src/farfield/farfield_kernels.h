@@ -124,7 +124,7 @@ struct KernelOutput
     double (*virials)[3][3] = nullptr;
 };
 
-//! Charges that are atoms among others, for enqueue() of farfield_cuda.h; host memory.
+//! Charges that are atoms among others, whose forces a GPU adds to theirs; host memory.
 template<class Real>
 struct KernelSites
 {
@@ -135,7 +135,7 @@ struct KernelSites
     int sets              = 1;
 };
 
-//! What enqueue() of farfield_cuda.h computes besides forces.
+//! What is computed besides forces of KernelSites.
 struct KernelRequest
 {
     bool energy = false; //!< 1/2 the sum of factors times charges times potentials
