@@ -140,8 +140,8 @@ public:
         }
         return sum;
     }
-    //! Energy and virial, of what was computed last
-    farfield::Totals  totals(bool wantsVirial) const;
+    //! Energy and virial of what was computed last, at the steps that compute them
+    farfield::Totals  totals(const StepWorkload& stepWork) const;
     [[noreturn]] void rethrow(const farfield::Error& error, const std::string& when) const
     {
         rethrowFarfieldError(error, when, run_.device.option);
@@ -236,15 +236,15 @@ void FarfieldDispersion::Impl::collectSites()
     virials_ = std::make_unique<double[][DIM][DIM]>(ofTypes_.numSets());
 }
 
-farfield::Totals FarfieldDispersion::Impl::totals(const bool wantsVirial) const
+farfield::Totals FarfieldDispersion::Impl::totals(const StepWorkload& stepWork) const
 {
     farfield::Totals totals;
     const int        numSets = ofTypes_.numSets();
-    for (size_t k = 0; k < charges_.size(); k++)
+    for (size_t k = 0; k < charges_.size() && stepWork.computeEnergy; k++)
     {
         totals.energy += 0.5 * factors_[k % numSets] * charges_[k] * static_cast<double>(potentials_[k]);
     }
-    for (int set = 0; set < numSets && wantsVirial; set++)
+    for (int set = 0; set < numSets && stepWork.computeVirial; set++)
     {
         for (int i = 0; i < DIM; i++)
         {
@@ -376,19 +376,21 @@ void FarfieldDispersion::calculateForces(const ForceProviderInput& forceProvider
     {
         rethrow(error, forceProviderInput.step_);
     }
-    std::vector<RVec> forces(numSites);
-    ForceWithVirial&  forceWithVirial = forceProviderOutput->forceWithVirial_;
+    ForceWithVirial& forceWithVirial = forceProviderOutput->forceWithVirial_;
     for (int i = 0; i < numSites; i++)
     {
-        forces[i] = impl_->force(i);
-        forceWithVirial.force_[local[i]] += forces[i];
+        forceWithVirial.force_[local[i]] += impl_->force(i);
     }
     if (hasNewSetup())
     {
+        std::vector<RVec> forces;
+        for (int i = 0; i < numSites; i++)
+        {
+            forces.push_back(impl_->force(i));
+        }
         logSetup(forces);
     }
-    addTotals(
-            impl_->totals(stepWork.computeVirial), stepWork, &forceWithVirial, &forceProviderOutput->enerd_);
+    addTotals(impl_->totals(stepWork), stepWork, &forceWithVirial, &forceProviderOutput->enerd_);
 }
 
 bool FarfieldDispersion::isOnGpu() const
