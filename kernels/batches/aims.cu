@@ -19,7 +19,7 @@ __device__ __forceinline__ int ownSystem()
     return static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
 }
 
-__global__ void takeSystemsOf(SystemArrays systems)
+__global__ void takeSystemsOf(SystemArrays systems, int particles)
 {
     const int s = ownSystem();
     if (s >= systems.count)
@@ -27,10 +27,15 @@ __global__ void takeSystemsOf(SystemArrays systems)
         return;
     }
     const int first = systems.offsets[s], n = systems.offsets[s + 1] - first;
-    bool isLegal   = n >= 0 && (s > 0 || first == 0);
+    bool isLegal = n >= 0 && (s > 0 ? first >= 0 : first == 0);
+    if (particles >= 0)
+    {
+        const int after = s == systems.count - 1 ? 0 : particles;
+        isLegal         = isLegal && first <= particles - n && first + n >= particles - after;
+    }
     SystemInBox in = {};
-    in.first       = first;
-    in.n           = n;
+    in.first       = isLegal ? first : 0;
+    in.n           = isLegal ? n : 0;
     if (systems.hasImages)
     {
         const double* const given = systems.given + 9 * static_cast<size_t>(s);
@@ -45,14 +50,14 @@ __global__ void takeSystemsOf(SystemArrays systems)
         }
     }
     systems.inBox[s] = in;
-    atomicMax(&systems.status->largest, n);
+    atomicMax(&systems.status->largest, in.n);
     if (!isLegal)
     {
         atomicMin(&systems.status->badInput, s);
     }
     if (s == systems.count - 1)
     {
-        systems.status->particles = first + n;
+        systems.status->particles = in.first + in.n;
     }
 }
 
@@ -153,13 +158,18 @@ __global__ void keepTotalsOf(SystemArrays systems,
     {
         atomicMin(&systems.status->contact, s);
     }
-    systems.isLeft[s] = 0;
+    bool isLeft = false;
     if (aims)
     {
         ForceAim aim      = systems.aims[s];
-        systems.isLeft[s] = aim.suffices(own.squares) ? 0 : 1;
+        isLeft            = !aim.suffices(own.squares);
         systems.aims[s]   = aim;
         systems.errors[s] = aim.error();
+    }
+    systems.isLeft[s] = isLeft ? 1 : 0;
+    if (!isLeft)
+    {
+        atomicSub(&systems.status->left, 1);
     }
 }
 
@@ -217,6 +227,18 @@ clearNeutralOf(SystemArrays systems, const char* before, double* forces, double*
     }
 }
 
+template<class Real>
+__global__ void
+narrowAll(const double* from, Real* to, size_t count, const BatchStatus* status, bool tangents)
+{
+    const size_t k = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
+    if (k < count)
+    {
+        const bool isThere = status == nullptr || isComplete(*status, tangents);
+        to[k]              = static_cast<Real>(isThere ? from[k] : nan(""));
+    }
+}
+
 //! Blocks of a thread a system.
 int blocksOf(int systems)
 {
@@ -225,11 +247,11 @@ int blocksOf(int systems)
 
 } // namespace
 
-void takeSystems(const SystemArrays& systems, cudaStream_t stream)
+void takeSystems(const SystemArrays& systems, int particles, cudaStream_t stream)
 {
     if (systems.count > 0)
     {
-        takeSystemsOf<<<blocksOf(systems.count), c_batchThreads, 0, stream>>>(systems);
+        takeSystemsOf<<<blocksOf(systems.count), c_batchThreads, 0, stream>>>(systems, particles);
         checkLaunch("checking systems");
     }
 }
@@ -298,5 +320,26 @@ void clearNeutral(const SystemArrays& systems,
         checkLaunch("clearing forces");
     }
 }
+
+template<class Real>
+void narrow(const double* from,
+            Real* to,
+            size_t count,
+            const BatchStatus* status,
+            bool tangents,
+            cudaStream_t stream)
+{
+    if (count > 0)
+    {
+        narrowAll<Real><<<blocksFor(static_cast<long long>(count), c_batchThreads),
+                          c_batchThreads,
+                          0,
+                          stream>>>(from, to, count, status, tangents);
+        checkLaunch("copying results");
+    }
+}
+
+template decltype(narrow<float>) narrow<float>;
+template decltype(narrow<double>) narrow<double>;
 
 } // namespace farfield

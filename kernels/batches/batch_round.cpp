@@ -17,13 +17,14 @@ namespace
 
 /*! \brief Makes room for a size.
  *
- *  Some more than what is needed: what differs from call to call need not grow each time. */
+ *  Some more than what is needed: what differs from call to call need not grow each time, and calls that
+ *  do not wait cannot make room. */
 template<class Size>
-void raise(Size* room, Size size)
+void raise(Size* room, Size size, bool waits)
 {
     if (size > *room)
     {
-        *room = size + size / 16;
+        *room = size + size / (waits ? 16 : 2);
     }
 }
 
@@ -38,11 +39,12 @@ void BatchRound<Real>::plan(SystemsOnDevice<Real>* systems,
 {
     list_.resize(most);
     sums_.resize(most);
+    tables_ = options_.channels * (tangents ? c_tangentSets : 1);
     planSystems<Real>(systems->arrays(),
                       options_,
                       measured,
                       most,
-                      options_.channels * (tangents ? c_tangentSets : 1),
+                      tables_,
                       list_.data(),
                       sums_.data(),
                       stream);
@@ -92,13 +94,14 @@ void BatchRound<Real>::makeRoom(const BatchStatus& status)
 {
     const BatchSizes& sizes = status.sizes;
     BatchSizes wanted       = std::exchange(room_, {}); // until all of it is there
-    raise(&wanted.tiles, sizes.tiles);
-    raise(&wanted.columns, sizes.columns);
-    raise(&wanted.phases, sizes.phases);
-    raise(&wanted.factors, sizes.factors);
+    const bool waits        = !options_.asynchronous;
+    raise(&wanted.tiles, sizes.tiles, waits);
+    raise(&wanted.columns, sizes.columns, waits);
+    raise(&wanted.phases, sizes.phases, waits);
+    raise(&wanted.factors, sizes.factors, waits);
     for (int kind = 0; kind < BlockKinds; kind++)
     {
-        raise(&wanted.blocks[kind], sizes.blocks[kind]);
+        raise(&wanted.blocks[kind], sizes.blocks[kind], waits);
         blocks_[kind].resize(wanted.blocks[kind]);
     }
     columns_.resize(wanted.columns);
@@ -126,7 +129,7 @@ void BatchRound<Real>::launch(const BatchSums<Real>& sums,
                                   blocksOf(OfFactors),
                                   blocksOf(OfWeights),
                                   blocksOf(OfFields) };
-    fillPlans(sums_.data(), status, most, room_, columns_.data(), blocks, stream);
+    fillPlans(sums_.data(), tables_, status, most, room_, columns_.data(), blocks, stream);
     if (counts[OfTargets] > 0)
     {
         placeParticles(sums, hasImages, blocksOf(OfParticles), counts[OfParticles], stream);
@@ -156,6 +159,7 @@ void BatchRound<Real>::compute(SystemsOnDevice<Real>* systems,
                                int most,
                                bool virials,
                                bool tangents,
+                               bool potentials,
                                BatchTargets* to,
                                BatchTargets* detour,
                                cudaStream_t stream)
@@ -171,6 +175,7 @@ void BatchRound<Real>::compute(SystemsOnDevice<Real>* systems,
                                    options_.coulombConstant,
                                    virials,
                                    tangents,
+                                   potentials,
                                    places_.data(),
                                    tiles_.data(),
                                    phases_.data(),

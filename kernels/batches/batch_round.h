@@ -34,22 +34,24 @@ public:
               bool tangents,
               cudaStream_t stream);
     /*! \brief Waits for what the host has to know of the sums that were planned last.
-     *  \param[in] potentials  whether those of neutral particles matter where charges are at one place
+     *  \param[in] potentials  see BatchSums::wantsPotentials
      *  \throws Error  as SystemsOnDevice::read() */
     const BatchStatus& read(SystemsOnDevice<Real>* systems, bool potentials, cudaStream_t stream);
     //! Whether there is room for any sums, as earlier ones have left it.
     bool hasRoom() const { return room_.blocks[OfParticles] > 0; }
     //! Makes room for the sums of a status.
     void makeRoom(const BatchStatus& status);
-    /*! \brief Computes forces, potentials and totals of the planned systems, if there is room for them.
+    /*! \brief Computes forces, potentials and totals of the planned systems, as far as there is room.
      *
-     *  If not, they are left. Forces and potentials of other systems stay as they are.
+     *  The others are left. Their forces and potentials stay as they are.
      *  \param[in] most     as plan()
+     *  \param[in] potentials  see BatchSums::wantsPotentials
      *  \param[out] detour  of measured systems with the other splitting */
     void compute(SystemsOnDevice<Real>* systems,
                  int most,
                  bool virials,
                  bool tangents,
+                 bool potentials,
                  BatchTargets* to,
                  BatchTargets* detour,
                  cudaStream_t stream);
@@ -67,6 +69,7 @@ private:
     BatchOptions options_;
     BatchSizes room_ = {}; //!< of the arrays below
     int mostPhases_  = 0;  //!< of a particle
+    int tables_      = 0;  //!< of the sums that were planned last
     DeviceBuffer<int> list_;
     DeviceBuffer<SystemSums> sums_;
     DeviceBuffer<WaveColumn> columns_;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "batch/batch_backend.h"
+#include "batches/batch_records.h"
 #include "batches/batch_round.h"
 #include "runtime/devices.h"
 
@@ -13,6 +14,10 @@ namespace farfield
 {
 namespace
 {
+
+//! Rounds of sums of calls that do not wait: one more for forces that are weaker than the plan takes them
+//! for, and for sums that had no room.
+constexpr int c_roundsAhead = 2;
 
 /*! \brief All systems at once.
  *
@@ -27,16 +32,25 @@ public:
     {
     }
 
-    void take(const BatchInput<Real>& input, bool potentials, void* stream) override
+    void take(const BatchInput<Real>& input,
+              typename BatchBackend<Real>::Results results,
+              bool potentials,
+              void* stream) override
     {
         const OnDevice device(device_);
+        const auto note = [&](const BatchRecord& record) { settle(record); };
+        records_.settle(false, note);
+        record_ = records_.next(note);
         stream_ = static_cast<cudaStream_t>(stream);
         if (last_)
         {
             last_->holdBack(stream_); // which may have been another stream
         }
-        wantsPotentials_ = potentials;
-        systems_.take(input, stream_);
+        wantsPotentials_   = potentials;
+        const auto isThere = [](const void* array)
+        { return array == nullptr || isOnDevice(array); };
+        resultsAreOnDevice_ = std::all_of(results.begin(), results.end(), isThere);
+        systems_.take(input, record_, stream_);
         makeRoom(&result_);
         energies_.resize(systems_.count());
         virials_.resize(9 * static_cast<size_t>(systems_.count()));
@@ -49,12 +63,16 @@ public:
     double evaluate(bool virials, double tightening, const MeasuredSystems& measured) override
     {
         const OnDevice device(device_);
+        record_->tightening = tightening;
         begin(nullptr, systems_.hasImages(), tightening);
         if (measured.any)
         {
             makeRoom(&detour_);
         }
-        return sum(virials, false, systems_.hasImages(), measured).error;
+        const BatchStatus* status = sum(virials, false, systems_.hasImages(), measured);
+        const double late         = late_.tightening == tightening ? late_.error : 0;
+        late_.error               = 0;
+        return status != nullptr ? std::max(status->error, late) : late;
     }
 
     void evaluateTangent(const BatchDirection<Real>& direction,
@@ -65,7 +83,8 @@ public:
         systems_.takeErrors(errors, stream_);
         systems_.takeDirection(direction, stream_);
         begin(nullptr, false, 1);
-        if (sum(virials, true, false, {}).neutral > 0)
+        const BatchStatus* status = sum(virials, true, false, {});
+        if (status != nullptr && status->neutral > 0)
         {
             sumChangesOfNeutral();
         }
@@ -77,13 +96,23 @@ public:
         give(energies_, output.energies);
         give(systems_.errors(), output.errors);
         giveResults(output.forces, output.potentials, output.virials);
-        end({ output.energies, output.errors, output.forces, output.potentials, output.virials });
+        end();
     }
     void give(const BatchTangent<Real>& tangent) override
     {
         const OnDevice device(device_);
         giveResults(tangent.forces, tangent.potentials, tangent.virials);
-        end({ tangent.forces, tangent.potentials, tangent.virials });
+        end();
+    }
+
+    void finish() override
+    {
+        const OnDevice device(device_);
+        records_.settle(true, [&](const BatchRecord& record) { settle(record); });
+        if (last_)
+        {
+            last_->synchronize();
+        }
     }
 
     int threads() const override { return threads_; }
@@ -102,19 +131,67 @@ private:
         beginSums(systems_.arrays(), options_, before, aims, tightening, sizeof(Real), stream_);
     }
 
+    //! Systems and particles up to which calls need not wait.
+    struct Extent
+    {
+        int systems;
+        size_t particles;
+    };
+
+    //! Takes note of a call that has not waited. \throws Error  that is not complete
+    void settle(const BatchRecord& record)
+    {
+        const BatchStatus& status = *record.status.data();
+        systems_.note(status);
+        hasNeutral_ = hasNeutral_ || status.neutral > 0;
+        if (isComplete(status, record.isTangent))
+        {
+            if (record.tightening >= late_.tightening)
+            {
+                late_ = { record.tightening, std::max(late_.error, status.error) };
+            }
+            return;
+        }
+        throwRefusal(status);
+        known_[0] = known_[1] = {};
+        throw Error(ErrorCode::OutOfMemory,
+                    status.left > 0
+                            ? "The sums of an earlier call of this asynchronous batch had no room. "
+                              "Its results are not a number. The next call makes room."
+                            : "An earlier call of this asynchronous batch had systems without "
+                              "charges. Its derivatives are not a number. Calls with derivatives "
+                              "wait from now on.");
+    }
+
+    //! Whether the host has to know how a call ends.
+    bool hasToWait(bool tangents) const
+    {
+        const Extent& known = known_[tangents ? 1 : 0];
+        return !options_.asynchronous || !resultsAreOnDevice_ || !round_.hasRoom()
+               || systems_.count() == 0 || systems_.count() > known.systems
+               || systems_.particles() > known.particles || (tangents && hasNeutral_);
+    }
+
     /*! \brief Sums of the systems that are left, until their forces tell that these are long enough.
      *
      *  Those that there is room for are launched before the host waits.
      *  \param[in] aims  whether forces decide on that
-     *  \returns the status then */
-    BatchStatus sum(bool virials, bool tangents, bool aims, const MeasuredSystems& measured)
+     *  \returns the status then; null: the host has not waited */
+    const BatchStatus* sum(bool virials, bool tangents, bool aims, const MeasuredSystems& measured)
     {
         const SystemArrays arrays = systems_.arrays();
         const auto plan           = [&](int most)
         { round_.plan(&systems_, measured, most, tangents, stream_); };
         const auto compute = [&](int most)
         {
-            round_.compute(&systems_, most, virials, tangents, &result_, &detour_, stream_);
+            round_.compute(&systems_,
+                           most,
+                           virials,
+                           tangents,
+                           wantsPotentials_,
+                           &result_,
+                           &detour_,
+                           stream_);
             keepTotals(arrays,
                        round_.sums(),
                        round_.totals(),
@@ -133,23 +210,39 @@ private:
                               options_.smearing,
                               stream_);
             }
-            plan(most);
         };
-        const int most = arrays.count + measured.atMost(arrays.count);
+        const int most     = arrays.count + measured.atMost(arrays.count);
+        record_->isTangent = tangents;
+        record_->isPending = !hasToWait(tangents);
+        for (int round = 0; record_->isPending && round < c_roundsAhead; round++)
+        {
+            plan(most);
+            compute(most);
+        }
+        if (record_->isPending)
+        {
+            return nullptr;
+        }
         plan(most);
         if (most > 0 && round_.hasRoom())
         {
             compute(most);
+            plan(most);
         }
         for (;;)
         {
             const BatchStatus& status = round_.read(&systems_, wantsPotentials_, stream_);
+            hasNeutral_               = hasNeutral_ || status.neutral > 0;
             if (status.listed == 0)
             {
-                return status;
+                Extent& known = known_[tangents ? 1 : 0];
+                known         = { std::max(known.systems, systems_.count()),
+                                  std::max(known.particles, systems_.particles()) };
+                return &status;
             }
             round_.makeRoom(status);
             compute(status.listed);
+            plan(status.listed);
         }
     }
 
@@ -169,42 +262,54 @@ private:
                 systems_.arrays(), before_.data(), result_.forces.data(), virials_.data(), stream_);
     }
 
-    void give(const DeviceBuffer<double>& from, double* to)
+    template<class Result>
+    void give(const DeviceBuffer<double>& from, Result* to)
     {
-        if (to != nullptr)
+        if (to == nullptr)
         {
-            copyAsync(to, from.data(), from.size(), stream_, "copying results");
+            return;
         }
-    }
-
-    void give(const DeviceBuffer<double>& from, DeviceBuffer<Real>* by, Real* to)
-    {
-        if (to != nullptr)
+        const bool isThere = resultsAreOnDevice_ || isOnDevice(to);
+        // what is narrowed fits into the memory of what it is narrowed from
+        narrowed_.resize(isThere ? 0 : from.size());
+        Result* const by = isThere ? to : reinterpret_cast<Result*>(narrowed_.data());
+        narrow(from.data(),
+               by,
+               from.size(),
+               record_->isPending ? systems_.arrays().status : nullptr,
+               record_->isTangent,
+               stream_);
+        if (!isThere)
         {
-            by->resize(from.size());
-            narrow(from.data(), by->data(), from.size(), stream_);
-            copyAsync(to, by->data(), from.size(), stream_, "copying results");
+            copyAsync(to, by, from.size(), stream_, "copying results");
         }
     }
 
     void giveResults(Real* forces, Real* potentials, double* virials)
     {
-        give(result_.forces, &forces_, forces);
-        give(result_.potentials, &potentials_, potentials);
+        give(result_.forces, forces);
+        give(result_.potentials, potentials);
         give(virials_, virials);
     }
 
     //! Waits, unless all results are in device memory.
-    void end(std::initializer_list<const void*> results)
+    void end()
     {
         if (!last_)
         {
             last_.emplace();
         }
         last_->record(stream_);
-        const auto isThere = [](const void* array)
-        { return array == nullptr || isOnDevice(array); };
-        if (!std::all_of(results.begin(), results.end(), isThere))
+        if (record_->isPending)
+        {
+            systems_.copyStatus(stream_);
+            if (!record_->done)
+            {
+                record_->done.emplace();
+            }
+            record_->done->record(stream_);
+        }
+        if (!resultsAreOnDevice_)
         {
             last_->synchronize();
         }
@@ -213,15 +318,23 @@ private:
     BatchOptions options_;
     int device_, threads_;
     cudaStream_t stream_  = nullptr;
-    bool wantsPotentials_ = false;
+    bool wantsPotentials_ = false, resultsAreOnDevice_ = false;
     std::optional<Event> last_; //!< the end of the last call
+    BatchRecords records_;
+    BatchRecord* record_ = nullptr; //!< of this call
+    Extent known_[2]     = {};      //!< of calls that have waited: without and with tangents
+    bool hasNeutral_     = false;   //!< whether any call had systems without charges
+    struct
+    {
+        double tightening, error;
+    } late_ = {}; //!< the largest error of calls that have not waited, with the largest tightening
     SystemsOnDevice<Real> systems_;
     BatchRound<Real> round_;
     BatchTargets result_,
             detour_; //!< and forces of another splitting, of systems that are measured
-    DeviceBuffer<Real> forces_, potentials_;
     DeviceBuffer<double> energies_, virials_;
-    DeviceBuffer<char> before_; //!< systems that had charges before these were changes
+    DeviceBuffer<double> narrowed_; //!< on its way to the host
+    DeviceBuffer<char> before_;     //!< systems that had charges before these were changes
 };
 
 } // namespace

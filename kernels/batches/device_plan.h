@@ -43,13 +43,28 @@ struct BatchStatus
     int tooHigh;      //!< is a slab that is
     int tooLong;      //!< its sums are
     int contact;      //!< particles are at one place
+    int left;         //!< systems whose sums are still to be computed
     int listed;       //!< systems in the list, none if something is refused
-    int computed;     //!< of them the sums that there was room for: all or none
+    int computed;     //!< the first ones of them, that there was room for
     int phases;       //!< of a particle in one of them, along all axes
     BatchSizes sizes; //!< of the systems in the list
     double error;     //!< the largest one that was measured
 };
 constexpr int c_noSystem = 0x7fffffff;
+
+//! Whether something is refused before sums: nothing is to be computed then.
+FARFIELD_HD bool isRefused(const BatchStatus& status)
+{
+    return status.badInput != c_noSystem || status.badParticle != c_noSystem
+           || status.badError != c_noSystem || status.tooHigh != c_noSystem
+           || status.tooLong != c_noSystem;
+}
+//! Whether all sums of a call are there. \param[in] tangents  those of neutral systems have more sums
+FARFIELD_HD bool isComplete(const BatchStatus& status, bool tangents)
+{
+    return !isRefused(status) && status.contact == c_noSystem && status.left == 0
+           && !(tangents && status.neutral > 0);
+}
 
 //! Arrays over all systems of a call, in device memory.
 struct SystemArrays
@@ -71,8 +86,11 @@ struct SystemArrays
     BatchStatus* status;
 };
 
-//! Checks offsets and boxes, and lays out cells, but those of slabs.
-void takeSystems(const SystemArrays& systems, cudaStream_t stream);
+/*! \brief Checks offsets and boxes, and lays out cells, but those of slabs.
+ *
+ *  Systems whose offsets are not legal have no particles.
+ *  \param[in] particles  the last offset, or -1: any */
+void takeSystems(const SystemArrays& systems, int particles, cudaStream_t stream);
 //! Puts slabs into boxes, and lays out their cells. \param[in] accuracy  see BatchOptions
 template<class Real>
 void boxSlabs(const SystemArrays& systems,
@@ -117,14 +135,16 @@ void planSystems(const SystemArrays& systems,
                  int* list,
                  SystemSums* sums,
                  cudaStream_t stream);
-/*! \brief Writes columns of waves and parts of blocks, if there is room.
+/*! \brief Writes columns of waves and parts of blocks, of the first systems, as far as there is room.
  *
  *  Blocks that have no part get c_noPart.
+ *  \param[in] tables      as planSystems()
  *  \param[in,out] status  BatchStatus::computed is written
  *  \param[in] most        as planSystems()
  *  \param[in] room        of all arrays
  *  \param[out] blocks     of each kind */
 void fillPlans(const SystemSums* sums,
+               int tables,
                BatchStatus* status,
                int most,
                const BatchSizes& room,
@@ -154,6 +174,16 @@ void measureErrors(const SystemArrays& systems,
                    const double* others,
                    double smearing,
                    cudaStream_t stream);
+/*! \brief to[i] = from[i].
+ *  \param[in] status    results of a call that is not complete are not a number; null: it is
+ *  \param[in] tangents  see isComplete() */
+template<class Real>
+void narrow(const double* from,
+            Real* to,
+            size_t count,
+            const BatchStatus* status,
+            bool tangents,
+            cudaStream_t stream);
 //! Forces and virials of charged systems are zero that are not charged in \p before, [count].
 void clearNeutral(const SystemArrays& systems,
                   const char* before,

@@ -128,7 +128,7 @@ struct SystemTotals
     double energy;    //!< kJ/mol; not of tangents
     double virial[6]; //!< kJ/mol, xx yy zz xy xz yz
     double squares;   //!< of the forces, (kJ/mol/nm)^2
-    double contacts;  //!< particles with another one at their place
+    double contacts;  //!< particles with another one at their place, where that matters
 };
 
 //! Particles as they are given, and in order.
@@ -165,9 +165,10 @@ struct BatchSums
     BatchChanges<Real> changes;
     double coulombConstant;
     bool virials, tangents;
-    Real* places; //!< of sorted particles, [3][n] of each system, in tiles; of type Place
-    Real* tiles;  //!< least and largest places, [tiles][6]
-    Real* phases; //!< [3] of [range + 1][2][n] of each system
+    bool wantsPotentials; //!< those of neutral particles matter, where charges are at one place
+    Real* places;    //!< of sorted particles, [3][n] of each system, in tiles; of type Place
+    Real* tiles;     //!< least and largest places, [tiles][6]
+    Real* phases;    //!< [3] of [range + 1][2][n] of each system
     const WaveColumn* columns;
     Real* sums;            //!< [channels][sets][chunks][waves][WaveProducts] of each system
     double* pairTotals;    //!< [blocks][BlockTotals]
@@ -257,10 +258,6 @@ void addSlabs(const BatchSums<Real>& sums, int most, cudaStream_t stream);
 //! Totals of systems. \param[in] most  of them
 template<class Real>
 void addTotals(const BatchSums<Real>& sums, int most, cudaStream_t stream);
-//! to[i] = from[i].
-template<class Real>
-void narrow(const double* from, Real* to, size_t count, cudaStream_t stream);
-
 } // namespace farfield
 
 #endif

@@ -335,6 +335,66 @@ __global__ void __launch_bounds__(c_fieldWarps* c_tile)
     }
 }
 
+//! Whether a charge is at the place of another particle: as refuseContact() of the host.
+template<class Real>
+__device__ bool hasContacts(const BatchSums<Real>& sums, const SystemSums& s)
+{
+    const int channels    = sums.particles.channels;
+    const auto particleAt = [&](int i) { return static_cast<size_t>(s.first) + i; };
+    const auto squareOf   = [&](int i, int j)
+    {
+        double d[3], r[3];
+        for (int k = 0; k < 3; k++)
+        {
+            const size_t a = 3 * particleAt(i) + k, b = 3 * particleAt(j) + k;
+            d[k] = s.hasImages ? sums.particles.f[a] - sums.particles.f[b]
+                               : static_cast<double>(sums.particles.x[a] - sums.particles.x[b]);
+        }
+        double square = 0;
+        for (int k = 0; k < 3; k++)
+        {
+            r[k] = d[k];
+            if (s.hasImages)
+            {
+                r[k] = 0;
+                for (int m = 0; m < 3; m++)
+                {
+                    r[k] += s.unit * s.vectors[3 * m + k] * (d[m] - rint(d[m]));
+                }
+            }
+            square += r[k] * r[k];
+        }
+        return square;
+    };
+    const auto matters = [&](int i, int j)
+    {
+        bool result = false;
+        for (int c = 0; c < channels; c++)
+        {
+            const bool one   = sums.particles.q[particleAt(i) * channels + c] != 0;
+            const bool other = sums.particles.q[particleAt(j) * channels + c] != 0;
+            result           = result || (one && other) || (sums.wantsPotentials && (one || other));
+        }
+        return result;
+    };
+    for (int i = 0; i < s.n; i++)
+    {
+        if (sums.contacts[particleAt(i)] == 0)
+        {
+            continue;
+        }
+        for (int j = static_cast<int>(threadIdx.x); j < s.n; j += static_cast<int>(blockDim.x))
+        {
+            // rounding is that of other sums here
+            if (j != i && squareOf(i, j) <= 4 * s.contact && matters(i, j))
+            {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 //! A block a system.
 template<class Real>
 __global__ void addTotalsOf(BatchSums<Real> sums)
@@ -370,6 +430,12 @@ __global__ void addTotalsOf(BatchSums<Real> sums)
         squares += force * force;
     }
     squares = blockSum(squares);
+    // those of thread 0 are the sums
+    const bool touches = __syncthreads_or(threadIdx.x == 0 && all[TotalContacts] > 0 ? 1 : 0) != 0;
+    if (touches && __syncthreads_or(s.isDetour == 0 && hasContacts(sums, s) ? 1 : 0) == 0)
+    {
+        all[TotalContacts] = 0;
+    }
     if (threadIdx.x != 0)
     {
         return;
@@ -405,16 +471,6 @@ __global__ void addTotalsOf(BatchSums<Real> sums)
     }
 }
 
-template<class Real>
-__global__ void narrowAll(const double* from, Real* to, size_t count)
-{
-    const size_t k = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
-    if (k < count)
-    {
-        to[k] = static_cast<Real>(from[k]);
-    }
-}
-
 } // namespace
 
 template<class Real>
@@ -438,24 +494,10 @@ void addTotals(const BatchSums<Real>& sums, int most, cudaStream_t stream)
     }
 }
 
-template<class Real>
-void narrow(const double* from, Real* to, size_t count, cudaStream_t stream)
-{
-    if (count > 0)
-    {
-        narrowAll<Real><<<blocksFor(static_cast<long long>(count), c_batchThreads),
-                          c_batchThreads,
-                          0,
-                          stream>>>(from, to, count);
-        checkLaunch("copying results");
-    }
-}
-
 // NOLINTBEGIN(bugprone-macro-parentheses): the argument is a type
 #define FARFIELD_INSTANTIATE(Real)                                                                 \
     template decltype(addFields<Real>) addFields<Real>;                                            \
-    template decltype(addTotals<Real>) addTotals<Real>;                                            \
-    template decltype(narrow<Real>) narrow<Real>;
+    template decltype(addTotals<Real>) addTotals<Real>;
 // NOLINTEND(bugprone-macro-parentheses)
 FARFIELD_INSTANTIATE(float)
 FARFIELD_INSTANTIATE(double)

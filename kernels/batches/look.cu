@@ -263,6 +263,10 @@ __global__ void rankInSystem(const SystemInBox* systems, const unsigned int* key
 {
     __shared__ unsigned int all[c_mostRanked];
     const SystemInBox& s = systems[blockIdx.x];
+    if (s.n > c_mostRanked)
+    {
+        return; // in the order that they are given in
+    }
     for (int i = static_cast<int>(threadIdx.x); i < s.n; i += static_cast<int>(blockDim.x))
     {
         all[i] = keys[s.first + i];

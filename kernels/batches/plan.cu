@@ -36,14 +36,6 @@ struct Share
     int first, last;
 };
 
-//! Whether something is refused: nothing is to be computed then.
-__device__ __forceinline__ bool isRefused(const BatchStatus& status)
-{
-    return min(min(min(status.badInput, status.badParticle), min(status.badError, status.tooHigh)),
-               status.tooLong)
-           != c_noSystem;
-}
-
 //! One block. First those that are measured, as ~system: their sums are longer. Then all.
 __global__ void __launch_bounds__(c_listThreads)
         listSystemsOf(SystemArrays systems, MeasuredSystems measured, int* list)
@@ -76,6 +68,7 @@ __global__ void __launch_bounds__(c_listThreads)
     if (threadIdx.x == 0)
     {
         systems.status->listed = all.x + all.y;
+        systems.status->left   = all.y;
     }
 }
 
@@ -327,7 +320,8 @@ __global__ void __launch_bounds__(c_listThreads)
     }
     if (threadIdx.x == 0)
     {
-        status->sizes = all;
+        status->sizes    = all;
+        status->computed = 0;
     }
 }
 
@@ -337,54 +331,64 @@ struct BlockLists
     BlockPart* of[BlockKinds];
 };
 
-//! Whether there is room for sums.
-__device__ bool fitsInto(const BatchSizes& room, const BatchSizes& sizes)
+//! Whether there is room for the sums of a system, and so for those before it.
+__device__ bool fitsInto(const BatchSizes& room, const SystemSums& s, int tables)
 {
-    bool fits = sizes.tiles <= room.tiles && sizes.columns <= room.columns
-                && sizes.phases <= room.phases && sizes.factors <= room.factors;
+    const BatchSizes sizes = sizesOf(s, tables);
+    bool fits              = s.firstTile + sizes.tiles <= room.tiles
+                && s.firstColumn + sizes.columns <= room.columns
+                && s.firstPhase + sizes.phases <= room.phases
+                && s.firstSum + sizes.factors <= room.factors;
     for (int kind = 0; kind < BlockKinds; kind++)
     {
-        fits = fits && sizes.blocks[kind] <= room.blocks[kind];
+        fits = fits && s.firstBlock[kind] + sizes.blocks[kind] <= room.blocks[kind];
     }
     return fits;
 }
 
 //! A warp a system.
 __global__ void fillPlansOf(const SystemSums* sums,
+                            int tables,
                             BatchStatus* status,
                             BatchSizes room,
                             WaveColumn* columns,
                             BlockLists blocks)
 {
-    const int thread = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-    const int index  = thread / c_tile;
-    const int lane   = static_cast<int>(threadIdx.x) % c_tile;
-    const bool fits  = !isRefused(*status) && fitsInto(room, status->sizes);
-    const int count  = fits ? status->listed : 0;
-    if (thread == 0)
-    {
-        status->computed = count;
-    }
+    const int thread  = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+    const int index   = thread / c_tile;
+    const int lane    = static_cast<int>(threadIdx.x) % c_tile;
+    const bool isDone = isRefused(*status);
     for (int kind = 0; kind < BlockKinds; kind++)
     {
-        for (int part = (fits ? status->sizes.blocks[kind] : 0) + thread; part < room.blocks[kind];
+        for (int part = (isDone ? 0 : status->sizes.blocks[kind]) + thread;
+             part < room.blocks[kind];
              part += static_cast<int>(gridDim.x * blockDim.x))
         {
             blocks.of[kind][part] = c_noPart;
         }
     }
-    if (index >= count)
+    if (isDone || index >= status->listed)
     {
         return;
     }
     const SystemSums& s = sums[index];
+    const bool fits     = fitsInto(room, s, tables);
     for (int kind = 0; kind < BlockKinds; kind++)
     {
-        BlockPart* const to = blocks.of[kind] + s.firstBlock[kind];
-        for (int part = lane; part < s.blocks[kind]; part += c_tile)
+        const int first = s.firstBlock[kind];
+        const int last  = min(first + s.blocks[kind], room.blocks[kind]);
+        for (int at = first + lane; at < last; at += c_tile)
         {
-            to[part] = { index, part };
+            blocks.of[kind][at] = fits ? BlockPart{ index, at - first } : c_noPart;
         }
+    }
+    if (!fits)
+    {
+        return;
+    }
+    if (lane == 0)
+    {
+        atomicMax(&status->computed, index + 1);
     }
     if (s.hasImages)
     {
@@ -422,6 +426,7 @@ void planSystems(const SystemArrays& systems,
 }
 
 void fillPlans(const SystemSums* sums,
+               int tables,
                BatchStatus* status,
                int most,
                const BatchSizes& room,
@@ -434,7 +439,7 @@ void fillPlans(const SystemSums* sums,
     fillPlansOf<<<blocksFor(static_cast<long long>(most) * c_tile, c_batchThreads),
                   c_batchThreads,
                   0,
-                  stream>>>(sums, status, room, columns, lists);
+                  stream>>>(sums, tables, status, room, columns, lists);
     checkLaunch("writing plans");
 }
 

@@ -45,27 +45,54 @@ BatchStatus freshStatus()
 } // namespace
 
 template<class Real>
-void SystemsOnDevice<Real>::wait(cudaStream_t stream)
+void SystemsOnDevice<Real>::copyStatus(cudaStream_t stream)
 {
-    const char* const action = "waiting for systems";
-    copyAsync(read_.data(), status_.data(), 1, stream, action);
-    check(cudaStreamSynchronize(stream), action);
+    copyAsync(record_->status.data(), status_.data(), 1, stream, "copying the status of a call");
 }
 
 template<class Real>
-void SystemsOnDevice<Real>::take(const BatchInput<Real>& input, cudaStream_t stream)
+void SystemsOnDevice<Real>::wait(cudaStream_t stream)
+{
+    copyStatus(stream);
+    check(cudaStreamSynchronize(stream), "waiting for systems");
+}
+
+template<class Real>
+void SystemsOnDevice<Real>::takeOffsets(const int* offsets, cudaStream_t stream)
+{
+    // a call without systems has no offsets to read
+    const size_t size = count_ > 0 ? static_cast<size_t>(count_) + 1 : 0;
+    if (size > 0 && !isOnDevice(offsets))
+    {
+        // pinned memory is copied without a wait
+        checkOffsets(offsets, count_, given_);
+        record_->offsets.resize(size);
+        offsets = std::copy_n(offsets, size, record_->offsets.data()) - size;
+    }
+    farfield::take(&offsets_, offsets, size, stream);
+}
+
+template<class Real>
+void SystemsOnDevice<Real>::take(const BatchInput<Real>& input,
+                                 BatchRecord* record,
+                                 cudaStream_t stream)
 {
     checkNumber(input.systems, "systems");
     count_             = input.systems;
+    given_             = input.particles;
+    record_            = record;
     const auto systems = static_cast<size_t>(count_);
-    read_.resize(1);
-    *read_.data() = freshStatus();
-    farfield::take(&status_, read_.data(), 1, stream);
-    // a call without systems has no offsets to read
-    farfield::take(&offsets_, input.offsets, systems > 0 ? systems + 1 : 0, stream);
+    record_->status.resize(1);
+    if (fresh_.size() == 0)
+    {
+        const BatchStatus fresh = freshStatus();
+        fresh_.upload(&fresh, 1, stream);
+    }
+    farfield::take(&status_, fresh_.data(), 1, stream);
+    takeOffsets(input.offsets, stream);
     if (hasImages())
     {
-        farfield::take(&given_, input.boxes, 9 * systems, stream);
+        farfield::take(&rows_, input.boxes, 9 * systems, stream);
         boxes_.resize(systems);
         slabs_.resize(isSlab() ? systems : 0);
     }
@@ -77,8 +104,8 @@ void SystemsOnDevice<Real>::take(const BatchInput<Real>& input, cudaStream_t str
     aims_.resize(systems);
     errors_.resize(systems);
     contacts_.resize(systems);
-    takeSystems(arrays(), stream);
-    count(input.offsets, stream);
+    takeSystems(arrays(), given_, stream);
+    count(input, stream);
     farfield::take(&x_, input.x, 3 * particles_, stream);
     farfield::take(&q_, input.q, particles_ * options_.channels, stream);
     errors_.clear(stream);
@@ -86,7 +113,7 @@ void SystemsOnDevice<Real>::take(const BatchInput<Real>& input, cudaStream_t str
 }
 
 template<class Real>
-void SystemsOnDevice<Real>::count(const int* offsets, cudaStream_t stream)
+void SystemsOnDevice<Real>::count(const BatchInput<Real>& input, cudaStream_t stream)
 {
     particles_ = 0;
     largest_   = 0;
@@ -94,35 +121,41 @@ void SystemsOnDevice<Real>::count(const int* offsets, cudaStream_t stream)
     {
         return;
     }
-    if (isOnDevice(offsets))
+    if (!isOnDevice(input.offsets))
     {
-        wait(stream);
-        if (read_.data()->badInput != c_noSystem)
+        particles_ = input.offsets[count_];
+        for (int s = 0; s < count_; s++)
         {
-            refuseInput(stream);
+            largest_ = std::max(largest_, input.offsets[s + 1] - input.offsets[s]);
         }
-        particles_ = read_.data()->particles;
-        largest_   = read_.data()->largest;
         return;
     }
-    checkOffsets(offsets, count_);
-    particles_ = offsets[count_];
-    for (int s = 0; s < count_; s++)
+    if (given_ >= 0)
     {
-        largest_ = std::max(largest_, offsets[s + 1] - offsets[s]);
+        particles_ = given_;
+        largest_   = usual_;
+        return;
     }
+    wait(stream);
+    const BatchStatus& status = *record_->status.data();
+    if (status.badInput != c_noSystem)
+    {
+        refuseInput(stream);
+    }
+    particles_ = status.particles;
+    largest_   = status.largest;
 }
 
 template<class Real>
 void SystemsOnDevice<Real>::refuseInput(cudaStream_t stream) const
 {
-    checkOffsets(onHost(offsets_.data(), offsets_.size(), stream).data(), count_);
+    checkOffsets(onHost(offsets_.data(), offsets_.size(), stream).data(), count_, given_);
     if (hasImages())
     {
-        const auto boxes = onHost(given_.data(), given_.size(), stream);
+        const auto boxes = onHost(rows_.data(), rows_.size(), stream);
         checkBoxes(boxes.data(), count_, options_.boundary);
         // the host may round the other way
-        const int system = read_.data()->badInput;
+        const int system = record_->status.data()->badInput;
         throw boxNotLegal(
                 system, boxes.data() + 9 * static_cast<size_t>(system), options_.boundary);
     }
@@ -177,7 +210,7 @@ void SystemsOnDevice<Real>::refuseParticles(cudaStream_t stream) const
 template<class Real>
 void SystemsOnDevice<Real>::refuseHeight(cudaStream_t stream) const
 {
-    const int system   = read_.data()->tooHigh;
+    const int system   = record_->status.data()->tooHigh;
     const SlabBox slab = onHost(slabs_.data() + system, 1, stream)[0];
     throw inSystem(system, tooHighMessage(slab.thickness));
 }
@@ -227,7 +260,7 @@ void SystemsOnDevice<Real>::takeDirection(const BatchDirection<Real>& direction,
     }
     if (hasImages() && direction.boxes != nullptr)
     {
-        farfield::take(&dBoxes_, direction.boxes, given_.size(), stream);
+        farfield::take(&dBoxes_, direction.boxes, rows_.size(), stream);
         takeStrains(arrays(), dBoxes_.data(), stream);
     }
     moves_.resize(3 * particles_);
@@ -266,7 +299,7 @@ typename SystemsOnDevice<Real>::OnHost SystemsOnDevice<Real>::fetch(int system,
     if (hasImages())
     {
         const double* const rows = isSlab() ? slabs_.data()[system].rows
-                                            : given_.data() + 9 * static_cast<size_t>(system);
+                                            : rows_.data() + 9 * static_cast<size_t>(system);
         own.box                  = onHost(rows, 9, stream);
     }
     const SystemInBox in = onHost(inBox_.data() + system, 1, stream)[0];
@@ -326,7 +359,7 @@ SystemArrays SystemsOnDevice<Real>::arrays()
     return { count_,
              hasImages(),
              offsets_.data(),
-             given_.data(),
+             rows_.data(),
              inBox_.data(),
              boxes_.data(),
              isSlab() ? slabs_.data() : nullptr,

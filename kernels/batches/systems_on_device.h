@@ -7,11 +7,12 @@
 #ifndef FARFIELD_KERNELS_BATCHES_SYSTEMS_ON_DEVICE_H
 #define FARFIELD_KERNELS_BATCHES_SYSTEMS_ON_DEVICE_H
 
+#include <limits>
 #include <vector>
 
 #include "farfield/farfield_batch.h"
 
-#include "batches/device_plan.h"
+#include "batches/batch_records.h"
 #include "runtime/device.h"
 
 namespace farfield
@@ -24,8 +25,13 @@ class SystemsOnDevice
 public:
     explicit SystemsOnDevice(const BatchOptions& options) : options_(options) {}
     /*! \brief Takes systems and looks at them.
+     *  \param[in] record  of the call
      *  \throws Error  as BatchBackend::take(), but what boxes and particles have comes out by read() */
-    void take(const BatchInput<Real>& input, cudaStream_t stream);
+    void take(const BatchInput<Real>& input, BatchRecord* record, cudaStream_t stream);
+    //! Copies the status to the record.
+    void copyStatus(cudaStream_t stream);
+    //! Takes note of the status of a call that is done.
+    void note(const BatchStatus& status) { usual_ = status.largest; }
     //! Takes a direction.
     void takeDirection(const BatchDirection<Real>& direction, cudaStream_t stream);
     //! From here on charges are their derivatives in that direction.
@@ -34,7 +40,7 @@ public:
     void takeErrors(const double* given, cudaStream_t stream);
     /*! \brief Waits for the status.
      *  \param[in] touches     see BatchSums::contacts
-     *  \param[in] potentials  whether those of neutral particles matter
+     *  \param[in] potentials  see BatchSums::wantsPotentials
      *  \param[in] refuseLength  throws what is wrong with the sums that are too long
      *  \throws Error  InvalidArgument: boxes, particles, errors or sums are refused, or charges are at
      *                 one place */
@@ -45,7 +51,8 @@ public:
                             cudaStream_t stream)
     {
         wait(stream);
-        const BatchStatus& status = *read_.data();
+        const BatchStatus& status = *record_->status.data();
+        note(status);
         if (status.badInput != c_noSystem)
         {
             refuseInput(stream);
@@ -97,8 +104,9 @@ public:
 private:
     //! Copies the status, and waits.
     void wait(cudaStream_t stream);
-    //! How many particles there are. The host waits for offsets in device memory.
-    void count(const int* offsets, cudaStream_t stream);
+    void takeOffsets(const int* offsets, cudaStream_t stream);
+    //! How many particles there are. The host waits for it if only the GPU knows.
+    void count(const BatchInput<Real>& input, cudaStream_t stream);
     //! \throws Error  InvalidArgument: offsets or boxes make no sense
     void refuseInput(cudaStream_t stream) const;
     void refuseParticles(cudaStream_t stream) const;
@@ -111,13 +119,15 @@ private:
     void sort(cudaStream_t stream);
 
     BatchOptions options_;
-    int count_        = 0;
-    size_t particles_ = 0;
-    int largest_      = 0; //!< particles of a system
-    DeviceBuffer<BatchStatus> status_;
-    PinnedBuffer<BatchStatus> read_;
+    int count_           = 0;
+    size_t particles_    = 0;
+    int given_           = -1; //!< BatchInput::particles
+    int largest_         = 0;  //!< particles of a system, if only the GPU knows: as usual
+    int usual_           = std::numeric_limits<int>::max();
+    BatchRecord* record_ = nullptr; //!< of this call
+    DeviceBuffer<BatchStatus> fresh_, status_;
     DeviceBuffer<int> offsets_;
-    DeviceBuffer<double> given_; //!< boxes of the caller
+    DeviceBuffer<double> rows_; //!< boxes of the caller
     DeviceBuffer<SystemInBox> inBox_;
     DeviceBuffer<CompactBox> boxes_;
     DeviceBuffer<SlabBox> slabs_;

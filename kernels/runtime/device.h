@@ -268,6 +268,12 @@ public:
     }
     //! The host waits for the recorded point.
     void synchronize() const { check(cudaEventSynchronize(event_), "waiting for an event"); }
+    bool isReached() const
+    {
+        const cudaError_t state = cudaEventQuery(event_);
+        check(state == cudaErrorNotReady ? cudaSuccess : state, "looking at an event");
+        return state == cudaSuccess;
+    }
     //! Time to a later event, both recorded with timing; waits for it.
     double secondsUntil(const Event& later) const
     {

@@ -25,14 +25,26 @@ using BoxesOnGpu   = nb::ndarray<const double, nb::shape<-1, 3, 3>, nb::c_contig
 using TensorsOnGpu = nb::ndarray<double, nb::shape<-1, 3, 3>, nb::c_contig, nb::device::cuda>;
 using ErrorsOnGpu  = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cuda>;
 
+using IndicesAnywhere = nb::ndarray<const int, nb::ndim<1>, nb::c_contig>;
+
+template<class Real>
+BatchInput<Real> inputOf(const PositionsOnGpu<Real>& x,
+                         const TableOnGpu<Real>& q,
+                         const IndicesAnywhere& offsets,
+                         const BoxesOnGpu& boxes)
+{
+    return { x.data(),          q.data(), offsets.data(), boxes.data(), sizeOf(boxes.shape(0)),
+             sizeOf(x.shape(0)) };
+}
+
 /*! \brief As PythonBatch::evaluate(), in order with a stream.
  *
- *  Offsets are on the host. */
+ *  Offsets are on the host or on the GPU. */
 template<class Real>
 void evaluateBatchOnGpu(PythonBatch<Real>& python,
                         const PositionsOnGpu<Real>& x,
                         const TableOnGpu<Real>& q,
-                        const Indices& offsets,
+                        const IndicesAnywhere& offsets,
                         const BoxesOnGpu& boxes,
                         const ValuesOnGpu<double>& energies,
                         const FilledTableOnGpu<Real>& forces,
@@ -42,14 +54,13 @@ void evaluateBatchOnGpu(PythonBatch<Real>& python,
                         std::uintptr_t stream)
 {
     const nb::gil_scoped_release release;
-    python.batch().evaluate(
-            { x.data(), q.data(), offsets.data(), boxes.data(), sizeOf(boxes.shape(0)) },
-            { energies.data(),
-              forces.data(),
-              potentials ? potentials->data() : nullptr,
-              virials ? virials->data() : nullptr,
-              errors.data() },
-            streamAt(stream));
+    python.batch().evaluate(inputOf(x, q, offsets, boxes),
+                            { energies.data(),
+                              forces.data(),
+                              potentials ? potentials->data() : nullptr,
+                              virials ? virials->data() : nullptr,
+                              errors.data() },
+                            streamAt(stream));
 }
 
 //! As PythonBatch::evaluateTangent(), in order with a stream.
@@ -57,7 +68,7 @@ template<class Real>
 void evaluateBatchTangentOnGpu(PythonBatch<Real>& python,
                                const PositionsOnGpu<Real>& x,
                                const TableOnGpu<Real>& q,
-                               const Indices& offsets,
+                               const IndicesAnywhere& offsets,
                                const BoxesOnGpu& boxes,
                                const std::optional<PositionsOnGpu<Real>>& dx,
                                const std::optional<TableOnGpu<Real>>& dq,
@@ -70,7 +81,7 @@ void evaluateBatchTangentOnGpu(PythonBatch<Real>& python,
 {
     const nb::gil_scoped_release release;
     python.batch().evaluateTangent(
-            { x.data(), q.data(), offsets.data(), boxes.data(), sizeOf(boxes.shape(0)) },
+            inputOf(x, q, offsets, boxes),
             { dx ? dx->data() : nullptr,
               dq ? dq->data() : nullptr,
               dBoxes ? dBoxes->data() : nullptr },

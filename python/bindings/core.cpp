@@ -90,7 +90,7 @@ void bindBatch(nb::module_& module, const char* name)
 {
     using Class = PythonBatch<Real>;
     nb::class_<Class> batch(module, name);
-    batch.def(nb::init<const nb::dict&, int, double, double, bool, int>())
+    batch.def(nb::init<const nb::dict&, int, double, double, bool, bool, int>())
             .def("evaluate",
                  &Class::evaluate,
                  "x"_a,
@@ -102,6 +102,7 @@ void bindBatch(nb::module_& module, const char* name)
                  "potentials"_a.none().noconvert(),
                  "virials"_a.none().noconvert(),
                  "errors"_a.noconvert())
+            .def("finish", &Class::finish)
             .def("evaluate_tangent",
                  &Class::evaluateTangent,
                  "x"_a,

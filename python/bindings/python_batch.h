@@ -36,8 +36,15 @@ public:
                 double smearing,
                 double waveCutoff,
                 bool selfEnergy,
+                bool asynchronous,
                 int mostThreads) :
-        batch_(optionsOf(given, channels, smearing, waveCutoff, selfEnergy, mostThreads))
+        batch_(optionsOf(given,
+                         channels,
+                         smearing,
+                         waveCutoff,
+                         selfEnergy,
+                         asynchronous,
+                         mostThreads))
     {
     }
 
@@ -82,6 +89,12 @@ public:
                 { forces.data(), potentials.data(), virials ? virials->data() : nullptr });
     }
 
+    void finish()
+    {
+        const nb::gil_scoped_release release;
+        batch_.finish();
+    }
+
     nb::dict setup() const
     {
         const BatchSetup s = batch_.setup();
@@ -109,6 +122,7 @@ private:
                                   double smearing,
                                   double waveCutoff,
                                   bool selfEnergy,
+                                  bool asynchronous,
                                   int mostThreads)
     {
         BatchOptions options = batchOptions(pythonOptions<Real>(given, mostThreads));
@@ -116,6 +130,7 @@ private:
         options.smearing     = smearing;
         options.waveCutoff   = waveCutoff;
         options.selfEnergy   = selfEnergy;
+        options.asynchronous = asynchronous;
         return options;
     }
 

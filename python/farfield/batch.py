@@ -61,6 +61,9 @@ class Batch(processes.CoreOfOptions):
         wave_cutoff: longest wave vectors of Gaussian charges, 1/nm; 0: the accuracy decides. With a value the energy is
             the sum over these waves, and no error is measured.
         self_energy: whether Gaussian charges have the energy of each with itself.
+        asynchronous: whether calls with arrays on a GPU, of CoulombBatch, return before it is done. They wait where
+            there are more particles or systems than in any call that has waited. If a call that has not waited turns
+            out to be refused, its results are not a number, and a later call, or finish(), raises the error.
         device: "auto", "cpu" or "gpu". "auto" is the CPU: a GPU is faster for systems of thousands of particles only.
         device_id: CUDA device; None: the current one.
         threads: OpenMP threads at most; on the CPU each takes a system at a time. None: what the runtime offers, see
@@ -85,6 +88,7 @@ class Batch(processes.CoreOfOptions):
         smearing: float = 0.0,
         wave_cutoff: float = 0.0,
         self_energy: bool = False,
+        asynchronous: bool = False,
         device: str = "auto",
         device_id: Optional[int] = None,
         threads: Optional[int] = None,
@@ -109,6 +113,7 @@ class Batch(processes.CoreOfOptions):
             arguments.number("smearing", smearing),
             arguments.number("wave_cutoff", wave_cutoff),
             arguments.flag("self_energy", self_energy),
+            arguments.flag("asynchronous", asynchronous),
         )
         self._start_with(self._made())
 
@@ -192,6 +197,15 @@ class Batch(processes.CoreOfOptions):
         tensors = np.empty_like(rows) if virials else None
         self.run("evaluate_tangent", *systems, moves, changes, strains, aims, forces, values, tensors)
         return BatchTangent(forces, values.reshape(np.shape(charges)), tensors)
+
+    def finish(self) -> None:
+        """Waits for all calls.
+
+        Raises:
+            ValueError: a call that has not waited is refused.
+            MemoryError: such a call had no room.
+        """
+        self.run("finish")
 
     @property
     def setup(self) -> dict:

@@ -4,18 +4,18 @@
 """Coulomb energies in PyTorch, with gradients for positions, charges and cell."""
 
 import functools
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
 from . import arguments
-from .batch import Batch, offsets_of
+from .batch import Batch
 from .cells import SystemInCell, boundary_of, options_of_sums
 from .solver import Solver
 from .torch_graphs import InGraphs
-from .torch_systems import SystemOfSolver, SystemsOfBatch, SystemsOnGpu
+from .torch_systems import Starts, SystemOfSolver, SystemsOfBatch, SystemsOnGpu
 
 _DTYPES = {torch.float32: np.float32, torch.float64: np.float64}
 
@@ -94,7 +94,8 @@ class CoulombBatch(InGraphs):
 
     Args:
         options: those of farfield.Batch, but for dtype, boundary and device_id. The device is that of the tensors.
-            Tensors on the CPU are copied to a GPU if the option device is "gpu".
+            Tensors on the CPU are copied to a GPU if the option device is "gpu". With asynchronous=True calls with
+            tensors on a GPU return before it is done.
     """
 
     def __init__(self, **options):
@@ -132,6 +133,15 @@ class CoulombBatch(InGraphs):
         """
         return self._energies(positions, charges, cells, batch, ptr)
 
+    def finish(self) -> None:
+        """Waits for all calls.
+
+        Raises:
+            ValueError, MemoryError: as farfield.Batch, of calls that have not waited.
+        """
+        for batch in self._batches.values():
+            batch.finish()
+
     def _given(self, positions, charges, cells, batch, ptr):
         given: list[Any] = [("positions", positions, ("n", 3)), ("charges", charges, ("n",), ("n", "channels"))]
         given += [("cells", cells, ("systems", 3, 3), ("systems", 2, 3))][: cells is not None]
@@ -139,21 +149,13 @@ class CoulombBatch(InGraphs):
         given += [("ptr", ptr, ("systems + 1",))][: ptr is not None]
         dtype = _checked_type(given)
         self._check_devices([(name, tensor.device) for name, tensor, *_ in given if name not in ("batch", "ptr")])
-        n = len(positions)
-
-        def starts():
-            index = None if batch is None else batch.cpu().numpy()
-            offsets: Optional[ArrayLike] = None if ptr is None else ptr.cpu().numpy()
-            if index is None and offsets is None:
-                offsets = [0, n]
-            return offsets_of(n, offsets, index, None if cells is None else len(cells))
-
+        starts = Starts(len(positions), batch, ptr, None if cells is None else len(cells))
         systems = self._systems(dtype, boundary_of(cells), positions.device, starts)
         boxes = None if cells is None else cells.double()
         return positions, charges.to(positions.dtype), boxes, systems
 
-    def _systems(self, dtype: type, boundary: str, device: torch.device, starts: Callable) -> "SystemsOfBatch":
-        """Systems whose tensors are on a device. starts: gives the first particle of each, and the number of all."""
+    def _systems(self, dtype: type, boundary: str, device: torch.device, starts: Starts) -> "SystemsOfBatch":
+        """Systems whose tensors are on a device."""
         kind = SystemsOnGpu if device.type == "cuda" else SystemsOfBatch
         return kind(self._batch(dtype, boundary, device), starts, device)
 

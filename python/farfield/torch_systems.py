@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from . import arguments
-from .batch import BatchResult, BatchTangent, check_boxes
+from .batch import BatchResult, BatchTangent, check_boxes, offsets_of
 
 
 class Systems(abc.ABC):
@@ -61,7 +61,8 @@ class Systems(abc.ABC):
         own = torch.as_tensor(strain)
         for a, b in products:
             own = own - self.outer_products(a, b)
-        return torch.linalg.solve(cells.mT, own) if cells.shape[1] == 3 else torch.linalg.pinv(cells.mT) @ own
+        # of two vectors the pseudoinverse; solve() would wait for a GPU, to check cells that are checked elsewhere
+        return torch.linalg.solve_ex(cells @ cells.mT, cells @ own).result
 
 
 class SystemOfSolver(Systems):
@@ -112,7 +113,7 @@ class SystemOfSolver(Systems):
         device = positions.device
         known = self.results(positions, charges, cells, False, False)
         error = float(self.own.error_of_sums(torch.as_tensor(known.forces).double()))
-        sums = self._sums_of(device, lambda: np.array([0, len(positions)], np.int32))
+        sums = self._sums_of(device, Starts(len(positions)))
         sums.take(known, torch.tensor([error], dtype=torch.float64, device=device))
         *others, dcells = direction
         changes = None if dcells is None else dcells.to(device)
@@ -149,8 +150,37 @@ class _Oriented:
         return (own if self._turn is None else own.to(self._turn) @ self._turn).to(like)
 
 
+class Starts:
+    """The first particle of each system, and the number of all, from an index or from what is given as them.
+
+    n: particles; without index and given there is one system; systems: their number, if it is known.
+    """
+
+    def __init__(self, n, index=None, given=None, systems=None):
+        self.n, self.index, self.given, self.systems = n, index, given, systems
+
+    def on_host(self):
+        index, given = (None if tensor is None else tensor.cpu().numpy() for tensor in (self.index, self.given))
+        if index is None and given is None:
+            given = [0, self.n]
+        return offsets_of(self.n, given, index, self.systems)
+
+    def on_gpu(self):
+        """A tensor, if it takes no wait. What makes no sense there is refused in a call, and by on_host()."""
+        known = self.given if self.index is None else self.index
+        if known is None or not known.is_cuda or known.dtype not in (torch.int32, torch.int64):
+            return self.on_host()
+        if self.given is not None and self.index is None:
+            return known.to(torch.int32).contiguous()
+        if self.given is not None or self.systems is None:
+            return self.on_host()
+        systems = torch.arange(self.systems + 1, dtype=known.dtype, device=known.device)
+        starts = torch.searchsorted(known.contiguous(), systems, out_int32=True)
+        return torch.where((known.diff() >= 0).all(), starts, -1)
+
+
 class SystemsOfBatch(Systems):
-    """The systems of a batch, on the host."""
+    """The systems of a batch, on the host. starts: see Starts."""
 
     name = "CoulombBatch"
 
@@ -162,36 +192,33 @@ class SystemsOfBatch(Systems):
     @functools.cached_property
     def offsets(self):
         """First particles; in an evaluation only: torch.func lets nothing else read arrays."""
-        return self.starts()
+        return self.starts.on_host()
 
-    @functools.cached_property
+    @property
     def sizes(self):
-        """Particles of each system."""
-        return torch.as_tensor(np.diff(self.offsets), device=self.device)
+        """Particles of each system; not kept, as torch.func marks it with the level that made it."""
+        return torch.as_tensor(self.offsets).to(self.device, non_blocking=True).diff()
 
     def anew(self):
-        return type(self)(self.batch, lambda: self.offsets, self.device)
+        return type(self)(self.batch, self.starts, self.device)
 
     def take(self, result, errors):
         """What others have found, and the errors of forces that sums are to have, [systems]."""
         self.result, self.errors = result, errors
 
-    @property
-    def index(self):
-        """The system of each particle; not kept, as torch.func marks it with the level that made it."""
-        return torch.arange(len(self.sizes), device=self.device).repeat_interleave(self.sizes)
-
     def sums(self, of_particles):
-        return of_particles.new_zeros(len(self.sizes)).index_add(0, self.index, of_particles)
+        """Sums over the particles of each system."""
+        systems = len(self.offsets) - 1
+        index = torch.arange(systems, device=self.device).repeat_interleave(self.sizes, output_size=self.starts.n)
+        return of_particles.new_zeros(systems, *of_particles.shape[1:]).index_add(0, index, of_particles)
 
     def outer_products(self, a, b):
-        products = a.double()[:, :, None] * b.double()[:, None, :]
-        return products.new_zeros(len(self.sizes), 3, 3).index_add(0, self.index, products)
+        return self.sums(a.double()[:, :, None] * b.double()[:, None, :])
 
     def spread(self, of_systems, positions):
         if len(of_systems) and of_systems.stride() == (0,):
             return of_systems[0].expand(len(positions))  # one value, as of a sum
-        return of_systems.repeat_interleave(self.sizes, output_size=len(positions))
+        return of_systems.repeat_interleave(self.sizes, output_size=self.starts.n)
 
     def evaluate(self, positions, charges, cells, *, potentials=False, virials=False):
         result = self.batch(*self._arrays(positions, charges, cells), potentials=potentials, virials=virials)
@@ -213,13 +240,21 @@ class SystemsOfBatch(Systems):
 class SystemsOnGpu(SystemsOfBatch):
     """The same of tensors on a GPU, where all of them stay."""
 
+    @functools.cached_property
+    def offsets(self):
+        return self.starts.on_gpu()
+
     def evaluate(self, positions, charges, cells, *, potentials=False, virials=False):
         x, q, starts, boxes = self._arrays(positions, charges, cells)
         forces, values = torch.empty_like(x), torch.empty_like(q) if potentials else None
         energies, self.errors = torch.empty((2, len(boxes)), dtype=torch.float64, device=self.device)
         tensors = torch.empty_like(boxes) if virials else None
         outputs = energies, forces, values, tensors, self.errors
-        self.batch.run_measured("evaluate_on_gpu", x, q, starts, boxes, *outputs, _stream_of(x))
+        try:
+            self.batch.run_measured("evaluate_on_gpu", x, q, starts, boxes, *outputs, _stream_of(x))
+        except ValueError:
+            self.starts.on_host()  # says more about an index that makes no sense
+            raise
         values = None if values is None else values.reshape(charges.shape)
         return BatchResult(energies, forces, values, tensors)
 

@@ -38,7 +38,14 @@ public:
 
     void evaluate(const BatchInput<Real>& input, const BatchOutput<Real>& output, void* stream)
     {
-        backend_->take(input, output.potentials != nullptr, stream);
+        backend_->take(input,
+                       { output.energies,
+                         output.forces,
+                         output.potentials,
+                         output.virials,
+                         output.errors },
+                       output.potentials != nullptr,
+                       stream);
         const MeasuredSystems measured = { hasError(), seen_ };
         while (sharpen(backend_->evaluate(output.virials != nullptr, setup_.tightening, measured)))
         {
@@ -53,10 +60,15 @@ public:
                          const BatchTangent<Real>& tangent,
                          void* stream)
     {
-        backend_->take(input, tangent.potentials != nullptr, stream);
+        backend_->take(input,
+                       { tangent.forces, tangent.potentials, tangent.virials },
+                       tangent.potentials != nullptr,
+                       stream);
         backend_->evaluateTangent(direction, errors, tangent.virials != nullptr);
         backend_->give(tangent);
     }
+
+    void finish() { backend_->finish(); }
 
     const BatchSetup& setup() const { return setup_; }
 
@@ -120,6 +132,12 @@ void Batch<Real>::evaluateTangent(const BatchInput<Real>& input,
                                   void* stream)
 {
     withMemoryErrors([&] { impl_->evaluateTangent(input, direction, errors, tangent, stream); });
+}
+
+template<class Real>
+void Batch<Real>::finish()
+{
+    withMemoryErrors([&] { impl_->finish(); });
 }
 
 template<class Real>

@@ -7,6 +7,7 @@
 #ifndef FARFIELD_BATCH_BATCH_BACKEND_H
 #define FARFIELD_BATCH_BATCH_BACKEND_H
 
+#include <initializer_list>
 #include <memory>
 
 #include "farfield/farfield_batch.h"
@@ -25,14 +26,20 @@ class BatchBackend
 {
 public:
     virtual ~BatchBackend() = default;
+    //! Arrays that results of a call are copied to, each may be null.
+    using Results = std::initializer_list<const void*>;
     /*! \brief Takes systems.
+     *  \param[in] results     all that give() gets
      *  \param[in] potentials  whether they are computed
      *  \param[in] stream      see Batch::evaluate()
-     *  \throws Error  InvalidArgument: what the systems have makes no sense; the text names the system */
-    virtual void take(const BatchInput<Real>& input, bool potentials, void* stream) = 0;
+     *  \throws Error  InvalidArgument: what the systems have makes no sense; the text names the system;
+     *                 errors of earlier calls */
+    virtual void
+    take(const BatchInput<Real>& input, Results results, bool potentials, void* stream) = 0;
     /*! \brief Evaluates all systems.
      *  \param[in] tightening  see BatchSetup
-     *  \returns the largest error that was measured, relative to what Options::accuracy says
+     *  \returns the largest error that was measured, of this call or of earlier ones with this tightening
+     *           that have not waited, relative to what Options::accuracy says
      *  \throws Error  InvalidArgument: charges are at one place, or sums are too long; as take() */
     virtual double evaluate(bool virials, double tightening, const MeasuredSystems& measured) = 0;
     //! Derivatives along a direction. \param[in] errors  see Batch::evaluateTangent()
@@ -42,6 +49,8 @@ public:
     //! Copies what was computed to the caller.
     virtual void give(const BatchOutput<Real>& output)   = 0;
     virtual void give(const BatchTangent<Real>& tangent) = 0;
+    //! Waits for all calls. \throws Error  errors of those that have not waited
+    virtual void finish() = 0;
     //! OpenMP threads.
     virtual int threads() const = 0;
     //! CUDA device; -1 on CPUs.

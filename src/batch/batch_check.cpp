@@ -68,7 +68,7 @@ void checkBatchOptions(const BatchOptions& options)
 template void checkBatchOptions<float>(const BatchOptions&);
 template void checkBatchOptions<double>(const BatchOptions&);
 
-void checkOffsets(const int* offsets, int systems)
+void checkOffsets(const int* offsets, int systems, int particles)
 {
     checkNumber(systems, "systems");
     if (systems > 0 && offsets[0] != 0)
@@ -84,6 +84,12 @@ void checkOffsets(const int* offsets, int systems)
                            "ends at particle " + text(offsets[s + 1]) + " and begins at particle "
                                    + text(offsets[s]) + ": offsets must ascend.");
         }
+    }
+    if (systems > 0 && particles >= 0 && offsets[systems] != particles)
+    {
+        throw Error(ErrorCode::InvalidArgument,
+                    "The last offset of the systems, " + text(offsets[systems])
+                            + ", must be the number of particles, " + text(particles) + ".");
     }
 }
 

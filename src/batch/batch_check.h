@@ -40,8 +40,9 @@ auto withSystemNamed(int system, const Work& work) -> decltype(work())
 //! \tparam Real  decides on the best accuracy
 template<class Real>
 void checkBatchOptions(const BatchOptions& options);
-//! \param[in] offsets  [systems + 1], ascending from 0
-void checkOffsets(const int* offsets, int systems);
+//! \param[in] offsets    [systems + 1], ascending from 0
+//! \param[in] particles  the last one, or -1: any
+void checkOffsets(const int* offsets, int systems, int particles);
 //! \param[in] boxes  [systems][3][3]: finite, with a volume; of a slab the third vector is not read, and the
 //!                   others span a plane
 void checkBoxes(const double* boxes, int systems, Boundary boundary);

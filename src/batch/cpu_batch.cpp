@@ -43,9 +43,12 @@ public:
         }
     }
 
-    void take(const BatchInput<Real>& input, bool potentials, void* /*stream*/) override
+    void take(const BatchInput<Real>& input,
+              typename BatchBackend<Real>::Results /*results*/,
+              bool potentials,
+              void* /*stream*/) override
     {
-        checkOffsets(input.offsets, input.systems);
+        checkOffsets(input.offsets, input.systems, input.particles);
         if (options_.boundary != Boundary::Open)
         {
             checkBoxes(input.boxes, input.systems, options_.boundary);
@@ -124,6 +127,8 @@ public:
         copy(potentials_, tangent.potentials);
         copy(virials_, tangent.virials);
     }
+
+    void finish() override {}
 
     int threads() const override { return static_cast<int>(workers_.size()); }
     int deviceId() const override { return -1; }

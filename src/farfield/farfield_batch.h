@@ -52,6 +52,13 @@ struct BatchOptions
     double waveCutoff = 0;
     //! Whether Gaussian charges have the energy of each with itself; point charges never have.
     bool selfEnergy = false;
+    /*! \brief Whether calls on a GPU return without a wait for it.
+     *
+     *  They wait where results, or offsets without BatchInput::particles, are not in the memory of the
+     *  GPU, and where there are more particles or systems than in any call that has waited. If a call that
+     *  has not waited turns out to be refused, its results are not a number, and a later call throws, or
+     *  finish(). Not used on the CPU. */
+    bool asynchronous = false;
 };
 
 namespace detail
@@ -74,7 +81,8 @@ constexpr void forSharedOptions(OfSolver& solver, OfBatch& batch, const Visit& v
            channels,
            smearing,
            waveCutoff,
-           selfEnergy] = batch;
+           selfEnergy,
+           asynchronous] = batch;
     visit(solver.coulombConstant, coulombConstant);
     visit(solver.accuracy, accuracy);
     visit(solver.boundary, boundary);
@@ -107,6 +115,8 @@ struct BatchInput
     //! Of a slab the first two, in any plane; the third is not read. Not read without images.
     const double* boxes = nullptr;
     int systems         = 0; //!< >= 0; a system may have no particles
+    //! offsets[systems], or -1: it is read, for which the host waits where offsets are on a GPU.
+    int particles = -1;
 };
 
 //! What is computed; each array may be null. All are written to after success only.
@@ -195,14 +205,17 @@ public:
     /*! \brief Computes what output has arrays for.
      *
      *  Returns when it is there, or, if all of it is in the memory of a GPU, when it will be there in
-     *  order with the stream. The host waits for the GPU once in most calls with offsets on the host.
+     *  order with the stream. The host waits for the GPU once in most calls, unless
+     *  BatchOptions::asynchronous is set.
      *  \param[in]  input   the systems
      *  \param[out] output  what is computed
      *  \param[in]  stream  cudaStream_t of the GPU, or null for its default stream: the call is in order
      *                      with the work of the stream, which must not be captured. Not used on the CPU
      *  \throws Error  InvalidArgument: a position, a charge or a box is not finite, a charge is above 1e12,
      *                 a box has no volume, offsets do not ascend, or two charges of a system are at one place (all
-     *                 name the system); OutOfMemory; DeviceFailure */
+     *                 name the system); OutOfMemory; DeviceFailure. Errors of an earlier call that has not
+     *                 waited: the systems of this one are not computed then. OutOfMemory there: its sums had
+     *                 no room, and the next call waits to make it */
     void evaluate(const BatchInput<Real>& input,
                   const BatchOutput<Real>& output,
                   void* stream = nullptr);
@@ -224,6 +237,9 @@ public:
                          const double* errors,
                          const BatchTangent<Real>& tangent,
                          void* stream = nullptr);
+
+    //! Waits for all calls. \throws Error  as evaluate(), of those that have not waited
+    void finish();
 
     //! What was measured so far.
     BatchSetup setup() const;

@@ -6,6 +6,8 @@
 /*! \file
  *  \brief Many systems in one call, on a GPU: arrays in its memory, and systems larger than a block.
  */
+#include <optional>
+
 #include "batch_call.h"
 #include "fast_ewald.h"
 #include "on_device.h"
@@ -23,22 +25,35 @@ class DeviceBatches : public ConfiguredTest<Config>
 };
 TYPED_TEST_SUITE(DeviceBatches, GpuConfigurations);
 
+//! Waits for all that a stream was given.
+void wait(const Clock& clock)
+{
+    checkCuda(cudaStreamSynchronize(clock.stream()), "waiting for a stream");
+}
+
 //! The arrays of a call in device memory, and its results.
 template<class Real>
 struct CallOnDevice
 {
     explicit CallOnDevice(const Call<Real>& call) :
-        systems(static_cast<int>(call.offsets.size()) - 1), x(call.x), q(call.q),
-        forces(call.x.size()), potentials(call.q.size()), offsets(call.offsets), boxes(call.boxes),
-        energies(systems), virials(call.boxes.size()), errors(systems)
+        systems(static_cast<int>(call.offsets.size()) - 1), count(call.x.size() / 3), x(call.x),
+        q(call.q), forces(call.x.size()), potentials(call.q.size()), offsets(call.offsets),
+        boxes(call.boxes), energies(systems), virials(call.boxes.size()), errors(systems)
     {
     }
-    BatchInput<Real> input()
+    //! \param[in] particles  BatchInput::particles
+    BatchInput<Real> input(int particles = -1)
     {
-        return { x.data(), q.data(), offsets.data(), boxes.data(), systems };
+        return { x.data(), q.data(), offsets.data(), boxes.data(), systems, particles };
+    }
+    int particles() const { return static_cast<int>(count); }
+    BatchOutput<Real> output()
+    {
+        return { energies.data(), forces.data(), potentials.data(), virials.data(), errors.data() };
     }
 
     int systems;
+    size_t count;
     DeviceArray<Real> x, q, forces, potentials;
     DeviceArray<int> offsets;
     DeviceArray<double> boxes, energies, virials, errors;
@@ -53,13 +68,8 @@ TYPED_TEST(DeviceBatches, TakeArraysInDeviceMemory)
     direction.by(batch, host);
     CallOnDevice<Real> device(host);
     const Clock clock;
-    batch.evaluate(device.input(),
-                   { device.energies.data(),
-                     device.forces.data(),
-                     device.potentials.data(),
-                     device.virials.data(),
-                     device.errors.data() },
-                   clock.stream());
+    batch.evaluate(device.input(), device.output(), clock.stream());
+    wait(clock);
     EXPECT_EQ(device.energies.get(), host.energies);
     EXPECT_EQ(device.forces.get(), host.forces);
     EXPECT_EQ(device.potentials.get(), host.potentials);
@@ -72,6 +82,7 @@ TYPED_TEST(DeviceBatches, TakeArraysInDeviceMemory)
                           device.errors.data(),
                           { device.forces.data(), device.potentials.data(), device.virials.data() },
                           clock.stream());
+    wait(clock);
     EXPECT_EQ(device.forces.get(), direction.forces);
     EXPECT_EQ(device.potentials.get(), direction.potentials);
     EXPECT_EQ(device.virials.get(), direction.virials);
@@ -100,6 +111,7 @@ TYPED_TEST(DeviceBatches, AreInOrderWithAStream)
                               clock.stream()),
               "copying positions");
     batch.evaluate(device.input(), { nullptr, device.forces.data() }, clock.stream());
+    wait(clock);
     EXPECT_EQ(device.forces.get(), host.forces);
 }
 
@@ -188,6 +200,269 @@ TYPED_TEST(DeviceBatches, HaveTheTangentsOfTheCpu)
     EXPECT_LE(relativeDifference(found.forces, expected.forces), bound);
     EXPECT_LE(relativeDifference(found.potentials, expected.potentials), bound);
     EXPECT_LE(relativeDifference(found.virials, expected.virials), bound);
+}
+
+template<class Config>
+class AsynchronousBatches : public ConfiguredTest<Config>
+{
+protected:
+    using Real = typename Config::Real;
+
+    void SetUp() override
+    {
+        ConfiguredTest<Config>::SetUp();
+        if (!this->IsSkipped())
+        {
+            own_.emplace();
+        }
+    }
+    cudaStream_t stream() const { return own_->clock.stream(); }
+    static BatchOptions options(bool asynchronous = true)
+    {
+        BatchOptions result = withAccuracy<Config>(1e-4);
+        result.asynchronous = asynchronous;
+        return result;
+    }
+    //! What a batch gives that waits.
+    static Call<Real> expected(const Call<Real>& call)
+    {
+        Call<Real> result = call;
+        return result.by(options(false));
+    }
+    void evaluate(Batch<Real>* batch, CallOnDevice<Real>* call)
+    {
+        batch->evaluate(call->input(call->particles()), call->output(), stream());
+    }
+    void expectEqual(const CallOnDevice<Real>& found, const Call<Real>& expected)
+    {
+        wait(own_->clock);
+        EXPECT_EQ(found.energies.get(), expected.energies);
+        EXPECT_EQ(found.forces.get(), expected.forces);
+        EXPECT_EQ(found.potentials.get(), expected.potentials);
+        EXPECT_EQ(found.virials.get(), expected.virials);
+        EXPECT_EQ(found.errors.get(), expected.errors);
+    }
+    template<class T>
+    void expectNoNumbers(const DeviceArray<T>& found)
+    {
+        wait(own_->clock);
+        const auto values = found.get();
+        EXPECT_TRUE(std::all_of(values.begin(), values.end(), [](T v) { return std::isnan(v); }));
+    }
+    void expectNoNumbers(const CallOnDevice<Real>& found)
+    {
+        expectNoNumbers(found.energies);
+        expectNoNumbers(found.forces);
+        expectNoNumbers(found.potentials);
+        expectNoNumbers(found.virials);
+        expectNoNumbers(found.errors);
+    }
+    //! Work of some milliseconds.
+    void keepBusy()
+    {
+        for (int k = 0; k < 500; ++k)
+        {
+            checkCuda(cudaMemsetAsync(own_->large.data(), k, c_size, stream()), "clearing memory");
+        }
+    }
+    void expectBusy() { EXPECT_EQ(cudaStreamQuery(stream()), cudaErrorNotReady); }
+
+    static constexpr size_t c_size = 64 << 20;
+    struct OnDevice
+    {
+        DeviceArray<char> large{ c_size };
+        Clock clock;
+    };
+    std::optional<OnDevice> own_; //!< where there is a GPU
+};
+TYPED_TEST_SUITE(AsynchronousBatches, GpuConfigurations);
+
+//! One of the systems needs a second round of sums.
+TYPED_TEST(AsynchronousBatches, ReturnBeforeTheGpuIsDone)
+{
+    using Real            = typename TypeParam::Real;
+    const Call<Real> host = this->expected(Call<Real>(someSystems()));
+    Batch<Real> batch(this->options()), waiting(this->options(false));
+    CallOnDevice<Real> device(host);
+    this->evaluate(&batch, &device);
+    for (int k = 0; k < 6; ++k) // more than there are records
+    {
+        device.forces.put(std::vector<Real>(host.forces.size(), 7));
+        this->keepBusy();
+        this->evaluate(&batch, &device);
+        this->expectBusy();
+        this->expectEqual(device, host);
+    }
+    Direction<Real> direction(host, 17);
+    direction.by(waiting, host);
+    DeviceArray<Real> dx(direction.x), dq(direction.q);
+    DeviceArray<double> dBoxes(direction.boxes);
+    for (int k = 0; k < 2; ++k)
+    {
+        this->keepBusy();
+        batch.evaluateTangent(
+                device.input(device.particles()),
+                { dx.data(), dq.data(), dBoxes.data() },
+                device.errors.data(),
+                { device.forces.data(), device.potentials.data(), device.virials.data() },
+                this->stream());
+        if (k > 0) // the first one makes room
+        {
+            this->expectBusy();
+        }
+        wait(this->own_->clock);
+        EXPECT_EQ(device.forces.get(), direction.forces);
+        EXPECT_EQ(device.potentials.get(), direction.potentials);
+        EXPECT_EQ(device.virials.get(), direction.virials);
+    }
+    batch.finish();
+    EXPECT_GT(batch.setup().measuredError, 0);
+}
+
+TYPED_TEST(AsynchronousBatches, NameWhatIsRefusedLater)
+{
+    using Real            = typename TypeParam::Real;
+    const Call<Real> host = this->expected(
+            Call<Real>({ ofShape(c_cube, 5, 1), ofShape(c_cube, 6, 2), ofShape(c_skew, 7, 3) }));
+    Batch<Real> batch(this->options());
+    CallOnDevice<Real> good(host);
+    this->evaluate(&batch, &good);
+    const auto refuse = [&](const std::vector<std::string>& words, const auto& change)
+    {
+        Call<Real> call = host;
+        change(call);
+        CallOnDevice<Real> bad(call);
+        for (const bool finishes : { false, true })
+        {
+            this->evaluate(&batch, &bad);
+            this->expectNoNumbers(bad);
+            expectError(ErrorCode::InvalidArgument,
+                        words,
+                        [&]
+                        {
+                            if (finishes)
+                            {
+                                batch.finish();
+                            }
+                            this->evaluate(&batch, &good);
+                        });
+            this->evaluate(&batch, &good);
+            this->expectEqual(good, host);
+        }
+    };
+    const Real nan = std::numeric_limits<Real>::quiet_NaN();
+    refuse({ "earlier call", "system 1", "position" },
+           [&](auto& call) { call.x[3 * 7 + 1] = nan; });
+    refuse({ "earlier call", "system 0", "charge" }, [&](auto& call) { call.q[4] = nan; });
+    refuse({ "earlier call", "system 2", "box vectors" },
+           [](auto& call) { std::fill_n(call.boxes.begin() + 21, 6, 1.0); });
+    refuse({ "earlier call", "system 1", "flat" },
+           [](auto& call)
+           {
+               call.boxes[9] = call.boxes[13] = 1e-5;
+               call.boxes[17]                 = 1e6;
+           });
+    refuse({ "earlier call", "system 1", "one place" },
+           [](auto& call) { std::copy_n(call.x.begin() + 18, 3, call.x.begin() + 24); });
+    for (const int wrong : { -1000000, -1, 12, 19, 1000000 })
+    {
+        refuse({ "earlier call", "offset" }, [=](auto& call) { call.offsets[1] = wrong; });
+        refuse({ "earlier call", "offset" }, [=](auto& call) { call.offsets[3] = wrong; });
+    }
+    refuse({ "earlier call", "offset" }, [=](auto& call) { call.offsets[0] = 1; });
+}
+
+//! Of particles that have no charge, only potentials have no answer.
+TYPED_TEST(AsynchronousBatches, TakeNeutralParticlesAtOnePlace)
+{
+    using Real        = typename TypeParam::Real;
+    System bare       = ofShape(c_skew, 40, 5);
+    bare.charges[7]   = 0;
+    bare.positions[7] = bare.positions[30];
+    Call<Real> host({ bare });
+    BatchOptions options = this->options();
+    for (const Boundary boundary : { Boundary::Periodic, Boundary::Open })
+    {
+        options.boundary = boundary;
+        Batch<Real> batch(options);
+        CallOnDevice<Real> device(host);
+        const auto forces = [&]
+        {
+            batch.evaluate(device.input(device.particles()),
+                           { device.energies.data(), device.forces.data() },
+                           this->stream());
+            wait(this->own_->clock);
+            return device.forces.get();
+        };
+        const std::vector<Real> first = forces(); // which waits
+        EXPECT_EQ(forces(), first);
+        EXPECT_TRUE(std::isfinite(first[0]));
+        batch.finish();
+        this->evaluate(&batch, &device);
+        this->expectNoNumbers(device);
+        expectError(ErrorCode::InvalidArgument, { "one place" }, [&] { batch.finish(); });
+    }
+}
+
+TYPED_TEST(AsynchronousBatches, MakeRoomForWhatHasNone)
+{
+    using Real = typename TypeParam::Real;
+    std::vector<System> systems, longer, longest;
+    for (unsigned s = 0; s < 40; ++s)
+    {
+        systems.push_back(ofShape(c_cube, 60, s));
+        // twice as many waves, which fit in two rounds; and many more
+        longer.push_back(ofShape({ { { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 8 } } }, 60, s));
+        longest.push_back(ofShape({ { { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 400 } } }, 60, s));
+    }
+    Batch<Real> batch(this->options());
+    CallOnDevice<Real> first((Call<Real>(systems)));
+    this->evaluate(&batch, &first);
+    this->expectEqual(first, this->expected(Call<Real>(systems)));
+    CallOnDevice<Real> second((Call<Real>(longer)));
+    this->evaluate(&batch, &second);
+    batch.finish();
+    this->expectEqual(second, this->expected(Call<Real>(longer)));
+    CallOnDevice<Real> third((Call<Real>(longest)));
+    this->evaluate(&batch, &third);
+    this->expectNoNumbers(third);
+    expectError(ErrorCode::OutOfMemory, { "no room" }, [&] { batch.finish(); });
+    this->evaluate(&batch, &third);
+    this->expectEqual(third, this->expected(Call<Real>(longest)));
+}
+
+//! Tangents of systems without charges have sums of their own.
+TYPED_TEST(AsynchronousBatches, WaitWhereSystemsHaveNoCharges)
+{
+    using Real            = typename TypeParam::Real;
+    const Call<Real> host = this->expected(
+            Call<Real>({ ofShape(c_cube, 50, 1), ofShape(c_cube, 60, 2), ofShape(c_skew, 70, 3) }));
+    Batch<Real> batch(this->options()), waiting(this->options(false));
+    CallOnDevice<Real> device(host);
+    Direction<Real> direction(host, 5);
+    DeviceArray<Real> dq(direction.q);
+    const auto tangent = [&]
+    {
+        batch.evaluateTangent(device.input(device.particles()),
+                              { nullptr, dq.data() },
+                              device.errors.data(),
+                              { device.forces.data(), device.potentials.data() },
+                              this->stream());
+    };
+    this->evaluate(&batch, &device);
+    tangent();
+    Call<Real> neutral = host;
+    std::fill_n(neutral.q.begin() + 50, 60, Real(0));
+    device.q.put(neutral.q);
+    tangent();
+    this->expectNoNumbers(device.potentials);
+    expectError(ErrorCode::OutOfMemory, { "without charges" }, [&] { batch.finish(); });
+    tangent();
+    wait(this->own_->clock);
+    std::fill(direction.x.begin(), direction.x.end(), Real(0));
+    std::fill(direction.boxes.begin(), direction.boxes.end(), 0);
+    direction.by(waiting, neutral);
+    EXPECT_EQ(device.potentials.get(), direction.potentials);
 }
 
 TEST(DeviceBatchOptions, ChooseTheDevice)

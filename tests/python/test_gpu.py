@@ -454,6 +454,67 @@ def test_batches_have_two_derivatives_on_the_gpu(dtype, vectors):
     assert torch.autograd.gradgradcheck(lambda *t: function(*t, ptr=ptr), tensors, **tolerances)
 
 
+@pytest.mark.parametrize("kind", ["batch", "ptr", "ptr on the host"])
+def test_asynchronous_batches_train_without_a_wait(dtype, kind):
+    torch = pytest.importorskip("torch")
+    from farfield.torch import CoulombBatch
+
+    x, q, offsets, boxes = batches(dtype)
+    inputs = [torch.tensor(a, device="cuda", requires_grad=True) for a in (x, q, boxes.astype(dtype))]
+    starts = torch.tensor(offsets, device="cpu" if "host" in kind else "cuda")
+    index = torch.arange(len(boxes)).repeat_interleave(torch.tensor(offsets).diff()).cuda()
+    systems = {"batch": index} if kind == "batch" else {"ptr": starts}
+    busy = torch.empty(1 << 26, device="cuda")
+
+    def step(function):
+        energies = function(*inputs, **systems)
+        gradients = torch.autograd.grad(energies.sum(), (inputs[0], inputs[2]), create_graph=True)
+        weights = torch.linspace(0.5, 2, len(boxes), dtype=inputs[0].dtype, device="cuda")
+        loss = sum((gradient.double() ** 2).sum() / 1e6 for gradient in gradients) + (weights * energies).sum() / 1e3
+        return energies, *torch.autograd.grad(loss, inputs)
+
+    expected = step(CoulombBatch(accuracy=1e-5))
+    function = CoulombBatch(accuracy=1e-5, asynchronous=True)
+    step(function)  # makes room
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for _ in range(100):
+            busy.zero_()
+        found = step(function)
+        is_done = torch.cuda.current_stream().query()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert not is_done
+    function.finish()
+    for own, other in zip(found, expected):
+        assert is_close(own.detach().cpu(), other.detach().cpu(), 1e-6 if dtype == "float32" else 1e-12)
+
+
+def test_asynchronous_batches_say_later_what_they_refuse(dtype):
+    torch = pytest.importorskip("torch")
+    from farfield.torch import CoulombBatch
+
+    x, q, offsets, boxes = (torch.tensor(a, device="cuda") for a in batches(dtype))
+    index = torch.arange(len(boxes)).repeat_interleave(offsets.cpu().diff()).cuda()
+    waits, function = CoulombBatch(), CoulombBatch(asynchronous=True)
+    expected = waits(x, q, boxes, batch=index)
+    assert torch.equal(function(x, q, boxes, batch=index), expected)
+    for wrong in (index.flip(0), index + 1, index - 1):
+        with pytest.raises(ValueError, match="index must ascend, and be between 0 and 4"):
+            waits(x, q, boxes, batch=wrong)
+        assert torch.isnan(function(x, q, boxes, batch=wrong)).all()
+        with pytest.raises(ValueError, match="earlier call"):
+            function.finish()
+    bad = x.clone()
+    bad[3, 1] = torch.nan
+    function(bad, q, boxes, batch=index)
+    torch.cuda.synchronize()
+    with pytest.raises(ValueError, match="position or a charge that is not finite"):
+        function(x, q, boxes, batch=index)
+    assert torch.equal(function(x, q, boxes, batch=index), expected)
+
+
 def test_batches_refuse_tensors_in_several_places(dtype):
     torch = pytest.importorskip("torch")
     from farfield.torch import CoulombBatch
