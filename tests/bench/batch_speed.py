@@ -8,7 +8,7 @@ Charges of water at 100 atoms/nm^3 in skewed boxes that all differ. Times are th
 which take turns: on the CPU those of the processor, with one thread; on a GPU those of a clock, with all threads. A
 solver is measured twice: with its first evaluation, which builds operators, as where every box is new; and with those
 that follow in the same box. Arrays are of NumPy: on a GPU their copies count. With PyTorch, energies and forces of
-tensors on the GPU are measured, too.
+tensors on the GPU are measured, too: of single calls, and of asynchronous ones in a row.
 """
 
 import argparse
@@ -47,23 +47,28 @@ def seconds(call, device="cpu"):
     return clock() - begin
 
 
+#: Asynchronous calls in a row.
+ROW = 20
+
+
 def of_tensors(x, q, offsets, boxes, accuracy):
-    """A call with tensors on a GPU; None without PyTorch."""
+    """A call with tensors on a GPU, and a row of asynchronous ones; nothing without PyTorch."""
     if importlib.util.find_spec("torch") is None:
-        return None
+        return {}
     import torch
 
     from farfield.torch import CoulombBatch
 
-    function = CoulombBatch(accuracy=accuracy)
     tensors = [torch.tensor(array, device="cuda") for array in (x, q, boxes)]
     ptr = torch.tensor(offsets)
 
-    def call():
-        function(*tensors, ptr=ptr)
+    def row(function, calls):
+        for _ in range(calls):
+            function(*tensors, ptr=ptr)
         torch.cuda.synchronize()
 
-    return call
+    waiting, asynchronous = CoulombBatch(accuracy=accuracy), CoulombBatch(accuracy=accuracy, asynchronous=True)
+    return {"tensors": (lambda: row(waiting, 1), 1), "row": (lambda: row(asynchronous, ROW), ROW)}
 
 
 def measure(atoms, accuracy, dtype, total, repeats, device):
@@ -73,12 +78,12 @@ def measure(atoms, accuracy, dtype, total, repeats, device):
     x, q = x.astype(dtype), q.astype(dtype)
     threads = 1 if device == "cpu" else None
     batch = farfield.Batch(accuracy, dtype, device=device, threads=threads)
-    tensors = of_tensors(x, q, offsets, boxes, accuracy) if device == "gpu" else None
-    times = {"batch": [], "first": [], "next": [], **({"tensors": []} if tensors else {})}
+    tensors = of_tensors(x, q, offsets, boxes, accuracy) if device == "gpu" else {}
+    times = {name: [] for name in ("batch", "first", "next", *tensors)}
     for s in range(repeats):
         times["batch"].append(seconds(lambda: batch(x, q, offsets, boxes, potentials=True), device) / count)
-        if tensors:
-            times["tensors"].append(seconds(tensors, device) / count)
+        for name, (calls, number) in tensors.items():
+            times[name].append(seconds(calls, device) / number / count)
         own = slice(*offsets[s % count : s % count + 2])
         solver = farfield.Solver(accuracy, dtype, device=device, threads=threads)
         solver.set_charges(q[own])
@@ -125,10 +130,10 @@ def run(measure, dtypes, total, description, line):
 
 def line(case):
     own, first, later = (case[f"{name}_atoms_per_second"] for name in ("batch", "first", "next"))
-    tensors = case.get("tensors_atoms_per_second")
+    tensors, row = (case.get(f"{name}_atoms_per_second") for name in ("tensors", "row"))
     return (
         f"{case['atoms']:5d} atoms, {case['dtype']}, atoms/s: batch {own:.3g}, "
-        f"{f'of tensors {tensors:.3g}, ' if tensors else ''}Solver first {first:.3g} and next "
+        f"{f'of tensors {tensors:.3g}, in a row {row:.3g}, ' if tensors else ''}Solver first {first:.3g} and next "
         f"{later:.3g}; batch/first {own / first:.0f}, batch/next {own / later:.2f}"
     )
 

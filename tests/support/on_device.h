@@ -10,8 +10,11 @@
 #define FARFIELD_TESTS_ON_DEVICE_H
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <cuda_runtime_api.h>
@@ -67,6 +70,39 @@ public:
 private:
     T* data_ = nullptr;
     size_t size_;
+};
+
+//! Holds back what a stream is given from here on until it is opened, or for twenty seconds.
+class Gate
+{
+public:
+    explicit Gate(cudaStream_t stream) : stream_(stream)
+    {
+        checkCuda(cudaLaunchHostFunc(stream, &Gate::hold, this), "holding back a stream");
+    }
+    ~Gate()
+    {
+        open();
+        cudaStreamSynchronize(stream_);
+    }
+    Gate(const Gate&)            = delete;
+    Gate& operator=(const Gate&) = delete;
+    //! \returns whether the stream was held back until now
+    bool open() { return !isOpen_.exchange(true); }
+
+private:
+    static void CUDART_CB hold(void* gate)
+    {
+        std::atomic<bool>& isOpen = static_cast<Gate*>(gate)->isOpen_;
+        for (int k = 0; k < 20000 && !isOpen; ++k)
+        {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        isOpen = true;
+    }
+
+    cudaStream_t stream_;
+    std::atomic<bool> isOpen_{ false };
 };
 
 //! A stream and two events in it.
