@@ -146,10 +146,11 @@ def of_points(content, name):
 
 
 def of_batches(content, name):
-    """On a GPU with a column for tensors that lie there."""
+    """On a GPU with columns for tensors that lie there."""
     columns = {
         "batch": "`Batch`",
         "tensors": "`CoulombBatch`",
+        "row": "`CoulombBatch`, asynchronous",
         "first": "`Solver`, new box",
         "next": "`Solver`, same box",
     }

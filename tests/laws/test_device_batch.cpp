@@ -405,7 +405,7 @@ TYPED_TEST(AsynchronousBatches, MakeRoomForWhatHasNone)
         systems.push_back(ofShape(c_cube, 60, s));
         // twice as many waves, which fit in two rounds; and many more
         longer.push_back(ofShape({ { { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 8 } } }, 60, s));
-        longest.push_back(ofShape({ { { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 400 } } }, 60, s));
+        longest.push_back(ofShape({ { { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 100 } } }, 60, s));
     }
     Batch<Real> batch(this->options());
     CallOnDevice<Real> first((Call<Real>(systems)));
