@@ -166,9 +166,9 @@ struct BatchSums
     double coulombConstant;
     bool virials, tangents;
     bool wantsPotentials; //!< those of neutral particles matter, where charges are at one place
-    Real* places;    //!< of sorted particles, [3][n] of each system, in tiles; of type Place
-    Real* tiles;     //!< least and largest places, [tiles][6]
-    Real* phases;    //!< [3] of [range + 1][2][n] of each system
+    Real* places;         //!< of sorted particles, [3][n] of each system, in tiles; of type Place
+    Real* tiles;          //!< least and largest places, [tiles][6]
+    Real* phases;         //!< [3] of [range + 1][2][n] of each system
     const WaveColumn* columns;
     Real* sums;            //!< [channels][sets][chunks][waves][WaveProducts] of each system
     double* pairTotals;    //!< [blocks][BlockTotals]
