@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <optional>
+#include <utility>
 
 #include "batch/batch_backend.h"
 #include "batches/batch_records.h"
@@ -63,6 +64,13 @@ public:
     double evaluate(bool virials, double tightening, const MeasuredSystems& measured) override
     {
         const OnDevice device(device_);
+        if (tightening != tightening_)
+        {
+            // sums become longer
+            tightening_ = tightening;
+            lateError_  = 0;
+            known_[0] = known_[1] = {};
+        }
         record_->tightening = tightening;
         begin(nullptr, systems_.hasImages(), tightening);
         if (measured.any)
@@ -70,9 +78,7 @@ public:
             makeRoom(&detour_);
         }
         const BatchStatus* status = sum(virials, false, systems_.hasImages(), measured);
-        const double late         = late_.tightening == tightening ? late_.error : 0;
-        late_.error               = 0;
-        return status != nullptr ? std::max(status->error, late) : late;
+        return std::max(status != nullptr ? status->error : 0, std::exchange(lateError_, 0));
     }
 
     void evaluateTangent(const BatchDirection<Real>& direction,
@@ -146,9 +152,9 @@ private:
         hasNeutral_ = hasNeutral_ || status.neutral > 0;
         if (isComplete(status, record.isTangent))
         {
-            if (record.tightening >= late_.tightening)
+            if (!record.isTangent && record.tightening == tightening_)
             {
-                late_ = { record.tightening, std::max(late_.error, status.error) };
+                lateError_ = std::max(lateError_, status.error);
             }
             return;
         }
@@ -213,13 +219,13 @@ private:
         };
         const int most     = arrays.count + measured.atMost(arrays.count);
         record_->isTangent = tangents;
-        record_->isPending = !hasToWait(tangents);
-        for (int round = 0; record_->isPending && round < c_roundsAhead; round++)
+        isAhead_           = !hasToWait(tangents);
+        for (int round = 0; isAhead_ && round < c_roundsAhead; round++)
         {
             plan(most);
             compute(most);
         }
-        if (record_->isPending)
+        if (isAhead_)
         {
             return nullptr;
         }
@@ -276,7 +282,7 @@ private:
         narrow(from.data(),
                by,
                from.size(),
-               record_->isPending ? systems_.arrays().status : nullptr,
+               isAhead_ ? systems_.arrays().status : nullptr,
                record_->isTangent,
                stream_);
         if (!isThere)
@@ -300,7 +306,7 @@ private:
             last_.emplace();
         }
         last_->record(stream_);
-        if (record_->isPending)
+        if (isAhead_)
         {
             systems_.copyStatus(stream_);
             if (!record_->done)
@@ -308,6 +314,7 @@ private:
                 record_->done.emplace();
             }
             record_->done->record(stream_);
+            record_->isPending = true;
         }
         if (!resultsAreOnDevice_)
         {
@@ -323,11 +330,10 @@ private:
     BatchRecords records_;
     BatchRecord* record_ = nullptr; //!< of this call
     Extent known_[2]     = {};      //!< of calls that have waited: without and with tangents
+    bool isAhead_        = false;   //!< whether this one has not
     bool hasNeutral_     = false;   //!< whether any call had systems without charges
-    struct
-    {
-        double tightening, error;
-    } late_ = {}; //!< the largest error of calls that have not waited, with the largest tightening
+    double tightening_   = 0;       //!< of the last evaluation
+    double lateError_    = 0;       //!< the largest one, with that, of calls that have not waited
     SystemsOnDevice<Real> systems_;
     BatchRound<Real> round_;
     BatchTargets result_,
