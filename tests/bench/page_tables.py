@@ -305,6 +305,7 @@ MAKERS = {
     "tangents_gpu.json": of_tangents,
     "peers_single.json": of_peers,
     "peers_batches.json": of_peers,
+    "peers_batches_in_a_row.json": of_peers,
     "energy_conservation.json": of_energy,
     "gpu_total.json": of_evaluations,
     "gpu_droplets.json": of_evaluations,

@@ -16,7 +16,9 @@ smallest cut-off that reaches the error. Boxes stay as they are, so what the oth
 given to them. Their lists of neighbours are made anew in each call, in buffers that are prepared.
 
 Times are those of the fastest of several calls, which take turns, each with other positions: of a clock on a GPU, and
-of the processor with one thread on the CPU. What fails has no time, and a reason. The file is written after each case.
+of the processor with one thread on the CPU. With --row each has so many calls in a row before the GPU is waited for, as
+in training, and CoulombBatch is asynchronous. What fails has no time, and a reason. The file is written after each
+case.
 """
 
 import argparse
@@ -120,8 +122,8 @@ def evaluation(case, sums):
     return call
 
 
-def of_farfield(case, accuracy, kind):
-    options = {"accuracy": accuracy, "device": case.device, "threads": 1 if case.device == "cpu" else None}
+def of_farfield(case, accuracy, kind, **options):
+    options.update(accuracy=accuracy, device=case.device, threads=1 if case.device == "cpu" else None)
     function = kind(**options)
 
     def energies(x, q):
@@ -448,15 +450,16 @@ class Search:
         return math.sqrt(math.log(amplitude / (share * self.limit * self.strongest))) / cutoff
 
 
-def seconds(call, x, device):
-    """Of a call, and what it gives."""
+def seconds(call, x, device, row=1):
+    """Of a call of a row, and what it gives."""
     clock = clock_of(device)
     wait = torch.cuda.synchronize if device == "gpu" else bool
     wait()
     begin = clock()
-    values = call(x)
+    for _ in range(row):
+        values = call(x)
     wait()
-    return clock() - begin, values
+    return (clock() - begin) / row, values
 
 
 def errors_of(values, exact):
@@ -476,7 +479,8 @@ def measure(part, atoms, dtype, given):
     count = 1 if part == "single" else max(1, given.total // atoms)
     case = Case(atoms, count, dtype, given.device, given.repeats)
     exact = wrap(case.double(), of_farfield(case.double(), 1e-9, CoulombBatch))(case.x.double())
-    call = wrap(case, of_farfield(case, given.accuracy, own))
+    options = {"asynchronous": True} if own is CoulombBatch and given.row > 1 else {}
+    call = wrap(case, of_farfield(case, given.accuracy, own, **options))
     errors = errors_of(call(case.x), exact)
     calls, table = {"farfield": call}, {"farfield": dict(zip(QUANTITIES, errors))}
     for kind in kinds:
@@ -489,7 +493,7 @@ def measure(part, atoms, dtype, given):
         except Exception as problem:
             table[kind.name] = {"ms": None, "reason": _reason(problem), **search.summary}
         _free(given.device)
-    for name, taken in _times(calls, case).items():
+    for name, taken in _times(calls, case, given.row).items():
         table[name]["ms"] = 1e3 * min(taken) if isinstance(taken, list) else None
         if not isinstance(taken, list):
             table[name]["reason"] = taken
@@ -498,6 +502,7 @@ def measure(part, atoms, dtype, given):
 
 def _case(part, atoms, dtype, given):
     head = {"part": part, "atoms": atoms, "dtype": dtype, "device": given.device, "accuracy": given.accuracy}
+    head["row"] = given.row
     try:
         return {**head, **measure(part, atoms, getattr(torch, dtype), given)}
     except Exception as problem:
@@ -506,14 +511,14 @@ def _case(part, atoms, dtype, given):
         _free(given.device)
 
 
-def _times(calls, case):
-    """Seconds of each call, which take turns, or why there are none."""
+def _times(calls, case, row):
+    """Seconds of each call, which take turns by rows, or why there are none."""
     times = {name: [] for name in calls}
     for x in [case.x, *case.moved]:
         for name, call in calls.items():
             if isinstance(times[name], list):
                 try:
-                    times[name].append(seconds(call, x, case.device)[0])
+                    times[name].append(seconds(call, x, case.device, row)[0])
                 except Exception as problem:
                     times[name] = _reason(problem)
     return times
@@ -568,6 +573,7 @@ def main():
     parser.add_argument("--limit", type=float, help="of errors of the others, if not 1.1 times that of farfield")
     parser.add_argument("--orders", type=int, nargs="+", default=[5], help="of splines; each is compiled first")
     parser.add_argument("--search", type=float, default=4, help="seconds of a search (4)")
+    parser.add_argument("--row", type=int, default=1, help="calls in a row (1)")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--json", metavar="FILE", help="write the table")
