@@ -166,6 +166,16 @@ def test_single_precision_meets_its_accuracy():
     assert single.setup["tightening"] == 1
 
 
+def test_asynchronous_batches_wait_on_the_cpu():
+    x, q = systems()
+    one = batch(asynchronous=True)
+    assert np.array_equal(one(x, q, OFFSETS, BOXES).forces, batch()(x, q, OFFSETS, BOXES).forces)
+    x[4, 2] = np.nan
+    with pytest.raises(ValueError, match="System 0 has a position"):
+        one(x, q, OFFSETS, BOXES)
+    one.finish()
+
+
 def test_nothing_is_a_batch():
     result = batch()(np.empty((0, 3)), [], [0], np.empty((0, 3)), virials=True)
     assert result.energies.shape == (0,) and result.virials.shape == (0, 3, 3)
@@ -222,6 +232,7 @@ def test_an_index_that_does_not_ascend_is_refused():
         (ValueError, {"accuracy": 1.0}),
         (TypeError, {"smearing": "0.1"}),
         (TypeError, {"channels": 1.5}),
+        (TypeError, {"asynchronous": 1}),
     ],
 )
 def test_options_are_checked(error, options):
