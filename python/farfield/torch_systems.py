@@ -165,10 +165,10 @@ class Starts:
             given = [0, self.n]
         return offsets_of(self.n, given, index, self.systems)
 
-    def on_gpu(self):
-        """A tensor, if it takes no wait. What makes no sense there is refused in a call, and by on_host()."""
+    def on_gpu(self, device):
+        """A tensor there, if it takes no wait. What makes no sense in it is refused in a call, and by on_host()."""
         known = self.given if self.index is None else self.index
-        if known is None or not known.is_cuda or known.dtype not in (torch.int32, torch.int64):
+        if known is None or known.device != device or known.dtype not in (torch.int32, torch.int64):
             return self.on_host()
         if self.given is not None and self.index is None:
             return known.to(torch.int32).contiguous()
@@ -242,7 +242,7 @@ class SystemsOnGpu(SystemsOfBatch):
 
     @functools.cached_property
     def offsets(self):
-        return self.starts.on_gpu()
+        return self.starts.on_gpu(self.device)
 
     def evaluate(self, positions, charges, cells, *, potentials=False, virials=False):
         x, q, starts, boxes = self._arrays(positions, charges, cells)
