@@ -107,6 +107,7 @@ ALLOWED = {
     "index must ascend": PROGRAMS,
     "offsets must begin with 0": PROGRAMS,
     "The first offset of the systems": PROGRAMS,
+    "The last offset of the systems": PROGRAMS,
     "The option  ...  =  ...   ...  must be finite and not negative.": PROGRAMS,
     "The option waveCutoff is for Gaussian charges": PROGRAMS,
     "has its particle  ...  too far away": PROGRAMS,
