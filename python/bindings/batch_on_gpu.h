@@ -27,16 +27,6 @@ using ErrorsOnGpu  = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::de
 
 using IndicesAnywhere = nb::ndarray<const int, nb::ndim<1>, nb::c_contig>;
 
-template<class Real>
-BatchInput<Real> inputOf(const PositionsOnGpu<Real>& x,
-                         const TableOnGpu<Real>& q,
-                         const IndicesAnywhere& offsets,
-                         const BoxesOnGpu& boxes)
-{
-    return { x.data(),          q.data(), offsets.data(), boxes.data(), sizeOf(boxes.shape(0)),
-             sizeOf(x.shape(0)) };
-}
-
 /*! \brief As PythonBatch::evaluate(), in order with a stream.
  *
  *  Offsets are on the host or on the GPU. */
@@ -54,7 +44,7 @@ void evaluateBatchOnGpu(PythonBatch<Real>& python,
                         std::uintptr_t stream)
 {
     const nb::gil_scoped_release release;
-    python.batch().evaluate(inputOf(x, q, offsets, boxes),
+    python.batch().evaluate(inputOf<Real>(x, q, offsets, boxes),
                             { energies.data(),
                               forces.data(),
                               potentials ? potentials->data() : nullptr,
@@ -81,7 +71,7 @@ void evaluateBatchTangentOnGpu(PythonBatch<Real>& python,
 {
     const nb::gil_scoped_release release;
     python.batch().evaluateTangent(
-            inputOf(x, q, offsets, boxes),
+            inputOf<Real>(x, q, offsets, boxes),
             { dx ? dx->data() : nullptr,
               dq ? dq->data() : nullptr,
               dBoxes ? dBoxes->data() : nullptr },

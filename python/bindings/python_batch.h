@@ -25,6 +25,14 @@ using FilledTable = nb::ndarray<Real, nb::ndim<2>, nb::c_contig, nb::device::cpu
 using Boxes       = nb::ndarray<const double, nb::shape<-1, 3, 3>, nb::c_contig, nb::device::cpu>;
 using Tensors     = nb::ndarray<double, nb::shape<-1, 3, 3>, nb::c_contig, nb::device::cpu>;
 
+//! The systems of arrays that are all on the host or all on a GPU; offsets may be on either.
+template<class Real, class X, class Charges, class Offsets, class Rows>
+BatchInput<Real> inputOf(const X& x, const Charges& q, const Offsets& offsets, const Rows& boxes)
+{
+    const int systems = sizeOf(boxes.shape(0)), particles = sizeOf(x.shape(0));
+    return { x.data(), q.data(), offsets.data(), boxes.data(), systems, particles };
+}
+
 //! A batch; the sizes of arrays are those that the package has checked.
 template<class Real>
 class PythonBatch
@@ -59,7 +67,7 @@ public:
                   const Values<double>& errors)
     {
         const nb::gil_scoped_release release;
-        batch_.evaluate(inputOf(x, q, offsets, boxes),
+        batch_.evaluate(inputOf<Real>(x, q, offsets, boxes),
                         { energies.data(),
                           forces.data(),
                           potentials ? potentials->data() : nullptr,
@@ -81,7 +89,7 @@ public:
     {
         const nb::gil_scoped_release release;
         batch_.evaluateTangent(
-                inputOf(x, q, offsets, boxes),
+                inputOf<Real>(x, q, offsets, boxes),
                 { dx ? dx->data() : nullptr,
                   dq ? dq->data() : nullptr,
                   dBoxes ? dBoxes->data() : nullptr },
@@ -110,13 +118,6 @@ public:
     Batch<Real>& batch() { return batch_; }
 
 private:
-    static BatchInput<Real> inputOf(const Positions<Real>& x,
-                                    const Table<Real>& q,
-                                    const Indices& offsets,
-                                    const Boxes& boxes)
-    {
-        return { x.data(), q.data(), offsets.data(), boxes.data(), sizeOf(boxes.shape(0)) };
-    }
     static BatchOptions optionsOf(const nb::dict& given,
                                   int channels,
                                   double smearing,

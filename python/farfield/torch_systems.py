@@ -61,8 +61,10 @@ class Systems(abc.ABC):
         own = torch.as_tensor(strain)
         for a, b in products:
             own = own - self.outer_products(a, b)
-        # of two vectors the pseudoinverse; solve() would wait for a GPU, to check cells that are checked elsewhere
-        return torch.linalg.solve_ex(cells @ cells.mT, cells @ own).result
+        # solve() and pinv() would wait for a GPU, to check cells that are checked elsewhere
+        if cells.shape[1] == 3:
+            return torch.linalg.solve_ex(cells.mT, own).result
+        return torch.linalg.solve_ex(cells @ cells.mT, cells @ own).result  # the pseudoinverse
 
 
 class SystemOfSolver(Systems):
@@ -167,12 +169,14 @@ class Starts:
 
     def on_gpu(self, device):
         """A tensor there, if it takes no wait. What makes no sense in it is refused in a call, and by on_host()."""
-        known = self.given if self.index is None else self.index
-        if known is None or known.device != device or known.dtype not in (torch.int32, torch.int64):
+        if (self.index is None) == (self.given is None):
             return self.on_host()
-        if self.given is not None and self.index is None:
+        known = self.given if self.index is None else self.index
+        if known.device != device or known.dtype not in (torch.int32, torch.int64):
+            return self.on_host()
+        if self.index is None:
             return known.to(torch.int32).contiguous()
-        if self.given is not None or self.systems is None:
+        if self.systems is None:
             return self.on_host()
         systems = torch.arange(self.systems + 1, dtype=known.dtype, device=known.device)
         starts = torch.searchsorted(known.contiguous(), systems, out_int32=True)

@@ -254,3 +254,16 @@ def test_the_example_of_the_documentation_runs(capsys):
     program = page.read_text().split("```python\n")[2].split("```")[0]
     exec(program, {})
     assert capsys.readouterr().out.startswith("tensor(")
+
+
+def test_first_particles_follow_from_an_index_without_a_wait():
+    from farfield.torch_systems import Starts
+
+    index, place = torch.tensor([0, 0, 1, 1, 1, 3]), torch.device("cpu")
+    starts = [0, 2, 5, 5, 6]
+    for own in (Starts(6, index, None, 4), Starts(6, None, torch.tensor(starts), 4)):
+        assert own.on_gpu(place).tolist() == starts and list(own.on_host()) == starts
+    assert isinstance(Starts(6, index).on_gpu(place), np.ndarray)  # the number of systems has to be read
+    assert Starts(6, index.flip(0), None, 4).on_gpu(place).tolist() == [-1] * 5
+    with pytest.raises(ValueError, match="Either offsets or index"):
+        Starts(6, index, torch.tensor(starts), 4).on_gpu(place)
